@@ -92,8 +92,8 @@ class Client:
         from webhook.run_client.find_runs import Targets, find_runs
 
         where = namespace or _namespace(self)
-        found = await _ask(self, lambda client: find_runs(client, Targets(where, (), selector)))
-        return [RunHandle(self, where, each["metadata"]["name"]) for each in found]
+        runs = await _ask(self, lambda client: find_runs(client, Targets(where, (), selector)))
+        return [RunHandle(self, where, run["metadata"]["name"]) for run in runs]
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,15 @@ class RunHandle:
         """As `watch`."""
         from webhook.run_client.following import looks
 
-        told = None
+        last_event = None
         async with _target(self.client).client() as api:
             async for status in looks(api, self.namespace, self.name):
                 if status is None:
                     raise self._deleted()
                 event = RunEvent(status.phase, status.message)
-                if event != told:
+                if event != last_event:
                     yield event
-                    told = event
+                    last_event = event
                 if status.ended:
                     return
 
@@ -203,9 +203,9 @@ class RunHandle:
             wanted = LogSelection(role or None, index, "")
             check_selection(run, RunStatus.read(run.get("status")), wanted)
             sources = [
-                each
-                for each in await find_sources(api, self.namespace, run, wanted)
-                if each.started
+                source
+                for source in await find_sources(api, self.namespace, run, wanted)
+                if source.started
             ]
             lines: list[str] = []
             async for piece in LogReader(api, self.namespace, tail).read(sources):

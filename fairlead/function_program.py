@@ -42,11 +42,11 @@ def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> st
     every reason for which it would not run, or not do what a call does.
     """
     title = getattr(function, "__name__", "") or str(function)
-    found = _definition(function)
-    if isinstance(found, str):
-        raise UnreadableInput([f"{title}: {found}"])
-    source, tree = found
-    problems = [f"{title}: {each}" for each in _of_another_kind(function, tree)]
+    definition = _definition(function)
+    if isinstance(definition, str):
+        raise UnreadableInput([f"{title}: {definition}"])
+    source, tree = definition
+    problems = [f"{title}: {problem}" for problem in _of_another_kind(function, tree)]
     try:
         inspect.signature(function).bind(**arguments)
     except TypeError as error:

@@ -24,10 +24,10 @@ Places: TypeAlias = Where | Sequence[Where]
 
 def _paths(places: Places) -> list[Path]:
     listed = [places] if isinstance(places, str | PathLike) else places
-    found = [Path(each) for each in listed]
-    if missing := [f"{each}: no such file or folder" for each in found if not each.exists()]:
+    paths = [Path(name) for name in listed]
+    if missing := [f"{path}: no such file or folder" for path in paths if not path.exists()]:
         raise UnreadableInput(missing)
-    return found
+    return paths
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Checked:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings with which the set is not served."""
-        return tuple(each for each in self.findings if each.severity == "error")
+        return tuple(finding for finding in self.findings if finding.severity == "error")
 
     def raise_for_errors(self) -> None:
         """Raise FairleadError with every error, each with file, line and column."""
@@ -65,15 +65,15 @@ def check(policies: Places, *, nodes: Where | None = None) -> Checked:
     from webhook.questions.policy_check import check as judge
 
     files = read_files(_paths(policies))
-    known = None if nodes is None else read_nodes(*_paths(nodes))
-    given = CheckInput(sorted(files), policy_documents.parse(files), known, {})
+    parsed_nodes = None if nodes is None else read_nodes(*_paths(nodes))
+    given = CheckInput(sorted(files), policy_documents.parse(files), parsed_nodes, {})
     judged = judge(given, datetime.now(UTC))
     if judged is None:
         raise UnreadableInput([f"{', '.join(sorted(files)) or policies}: no policies"])
     known_set = judged.policies
     return Checked(
         tuple(judged.findings),
-        tuple(each.name for each in known_set.policies) if known_set else (),
+        tuple(policy.name for policy in known_set.policies) if known_set else (),
         tuple(known_set.classes) if known_set else (),
     )
 
@@ -94,13 +94,13 @@ class PodsEvaluation:
         """The fields of the spec that say where the pods run."""
         from webhook.placement.fields import FIELDS
 
-        return {each.name: self.spec[each.name] for each in FIELDS if self.spec.get(each.name)}
+        return {field.name: self.spec[field.name] for field in FIELDS if self.spec.get(field.name)}
 
     @property
     def nodes(self) -> list[str] | None:
         """The names of the nodes that admit the pods; None if the nodes are not known."""
-        found = self.result.nodes
-        return (found.after or found.before).admitted if found else None
+        nodes_result = self.result.nodes
+        return (nodes_result.after or nodes_result.before).admitted if nodes_result else None
 
     @property
     def admitted(self) -> bool:
@@ -124,26 +124,33 @@ class Evaluated:
 
         heads = ("pods", "what happens", "placement", "set by", "nodes")
         rows = [
-            "".join(f"<td><pre>{escape(cell)}</pre></td>" for cell in _cells(line, each))
-            for line, each in zip(self.text.splitlines(), self.pods, strict=True)
+            "".join(f"<td><pre>{escape(cell)}</pre></td>" for cell in _cells(line, evaluation))
+            for line, evaluation in zip(self.text.splitlines(), self.pods, strict=True)
         ]
-        head = "".join(f"<th>{each}</th>" for each in heads)
-        notes = "".join(f"<p>{escape(each)}</p>" for each in self.notes)
+        head = "".join(f"<th>{heading}</th>" for heading in heads)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"<table><tr>{head}</tr><tr>{'</tr><tr>'.join(rows)}</tr></table>{notes}"
 
 
-def _cells(line: str, each: PodsEvaluation) -> tuple[str, ...]:
+def _cells(line: str, evaluation: PodsEvaluation) -> tuple[str, ...]:
     """Return what a notebook shows of pods, by column."""
     from webhook.text.yaml_out import yaml_text
 
-    subject = line.removesuffix(f": {each.result.answer}")
-    changed = [one for one in each.result.trace if one.outcome in ("set", "removed", "rejected")]
+    subject = line.removesuffix(f": {evaluation.result.answer}")
+    changed = [
+        field_result
+        for field_result in evaluation.result.trace
+        if field_result.outcome in ("set", "removed", "rejected")
+    ]
     return (
         subject,
-        each.result.answer,
-        yaml_text(each.placement) if each.placement else "",
-        "\n".join(f"{one.field}: {one.policy or 'the annotation'}" for one in changed),
-        "not known" if each.nodes is None else "\n".join(each.nodes) or "none",
+        evaluation.result.answer,
+        yaml_text(evaluation.placement) if evaluation.placement else "",
+        "\n".join(
+            f"{field_result.field}: {field_result.policy or 'the annotation'}"
+            for field_result in changed
+        ),
+        "not known" if evaluation.nodes is None else "\n".join(evaluation.nodes) or "none",
     )
 
 
@@ -171,11 +178,11 @@ def evaluate(
     problems: list[str] = []
     listed = [manifests] if isinstance(manifests, str | PathLike | dict) else list(manifests)
     given: list[Object] = []
-    for each in listed:
-        if isinstance(each, dict):
-            given.append(Object("python", each))
+    for source in listed:
+        if isinstance(source, dict):
+            given.append(Object("python", source))
         else:
-            given += read_objects(_paths(each), problems)
+            given += read_objects(_paths(source), problems)
     return _evaluated(world, given, problems, namespaces, namespace)
 
 
@@ -192,14 +199,18 @@ def _evaluated(
 
     file = None if namespaces is None else _paths(namespaces)[0]
     offline = offline_of(world, given, problems, namespace, file)
-    found = decisions(offline, problems)
+    groups = decisions(offline, problems)
     if problems:
         raise UnreadableInput(problems)
-    if not found:
+    if not groups:
         raise UnreadableInput(["no object makes pods"])
-    notes = (*offline.describe_unknown("namespaces="), *unknown_facts(found))
+    notes = (*offline.describe_unknown("namespaces="), *unknown_facts(groups))
     pods = [
-        PodsEvaluation(result_of(each), each.evaluation.patched.get("spec") or {}) for each in found
+        PodsEvaluation(result_of(group), group.evaluation.patched.get("spec") or {})
+        for group in groups
     ]
-    lines = [f"{one.subject}: {each.result.answer}" for one, each in zip(found, pods, strict=True)]
+    lines = [
+        f"{group.subject}: {evaluation.result.answer}"
+        for group, evaluation in zip(groups, pods, strict=True)
+    ]
     return Evaluated(tuple(pods), notes, "\n".join(lines))

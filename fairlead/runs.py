@@ -57,13 +57,13 @@ class Run:
 
         kinds = get_type_hints(type(self))
         problems = []
-        for each in fields(self):
-            kind = TypeAdapter(kinds[each.name], config=ConfigDict(strict=True))
+        for run_field in fields(self):
+            kind = TypeAdapter(kinds[run_field.name], config=ConfigDict(strict=True))
             try:
-                kind.validate_python(getattr(self, each.name))
+                kind.validate_python(getattr(self, run_field.name))
             except ValidationError as error:
                 for line in error.errors(include_url=False):
-                    at = (each.name, *(step for step in line["loc"] if step != KEY))
+                    at = (run_field.name, *(step for step in line["loc"] if step != KEY))
                     problems.append(f"{path_text(at)}: {sentence(line)}")
         if not problems:
             problems = [
@@ -132,10 +132,10 @@ class Run:
         from webhook.run.new_run import NewRun, checked, manifest
         from webhook.run_client.submit import with_code
 
-        known = {key: getattr(self, key) for key in NewRun._fields if hasattr(self, key)}
-        raw = with_code(manifest(NewRun(**known)), self.code)
-        for each in checked(raw, self.namespace or "default").warnings:
-            warnings.warn(each, stacklevel=2)
+        run_fields = {key: getattr(self, key) for key in NewRun._fields if hasattr(self, key)}
+        raw = with_code(manifest(NewRun(**run_fields)), self.code)
+        for warning in checked(raw, self.namespace or "default").warnings:
+            warnings.warn(warning, stacklevel=2)
         return raw
 
     def preview(

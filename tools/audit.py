@@ -40,14 +40,16 @@ def judged(report: Any, wanted: Collection[str], trouble: str) -> Verdict:
 
     `trouble` is what it wrote beside. A finding goes before what could not be looked up.
     """
-    found = report.get("dependencies", ()) if isinstance(report, dict) else ()
-    seen = {each["name"].lower(): each for each in found}
+    packages = report.get("dependencies", ()) if isinstance(report, dict) else ()
+    package_by_name = {package["name"].lower(): package for package in packages}
     findings = [
-        f"{name} {each['version']}: {one['id']}, {_cure(one)}"
-        for name, each in sorted(seen.items())
-        for one in each.get("vulns", ())
+        f"{name} {package['version']}: {vulnerability['id']}, {_cure(vulnerability)}"
+        for name, package in sorted(package_by_name.items())
+        for vulnerability in package.get("vulns", ())
     ]
-    missing = sorted(set(wanted) - {name for name, each in seen.items() if "vulns" in each})
+    missing = sorted(
+        set(wanted) - {name for name, package in package_by_name.items() if "vulns" in package}
+    )
     lines = [*findings]
     if missing:
         first = ", ".join(missing[:3]) + (", …" if missing[3:] else "")
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     program, *paths = arguments
     worst = CLEAN
     for path in paths:
-        wanted = {each.name for each in lock.read(Path(path).read_text())}
+        wanted = {package.name for package in lock.read(Path(path).read_text())}
         done = subprocess.run(  # noqa: S603  the program of the make target
             [
                 *(program, "--require-hashes", "--disable-pip", "--progress-spinner=off"),

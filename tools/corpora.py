@@ -113,29 +113,31 @@ def _miscounted(file: Path, counts: Counter[str]) -> Iterator[str]:
     if problems or len(objects) != len(plain):
         counts["files that Fairlead refuses, and whose pods were not counted twice"] += 1
         return
-    for each, thing in zip(objects, plain, strict=True):
+    for document, thing in zip(objects, plain, strict=True):
         expected = pod_counts.count_pods(thing, plain)
         if expected is None:
-            if each.kind not in _DEFINE_PODS and _has_containers(thing):
+            if document.kind not in _DEFINE_PODS and _has_containers(thing):
                 counts["objects of other kinds that have containers"] += 1
-                if not pod_templates(each, objects) and not unread([each]):
-                    yield f"{each.title}: has containers, and not a word"
+                if not pod_templates(document, objects) and not unread([document]):
+                    yield f"{document.title}: has containers, and not a word"
             continue
-        found = sum(template.count or 0 for template in pod_templates(each, objects))
+        pod_count = sum(template.count or 0 for template in pod_templates(document, objects))
         counts["objects whose pods were counted twice"] += 1
-        counts["pods counted twice"] += found
-        if found != expected:
-            yield f"{each.title}: {found} pods, and {expected} by the second count"
-        if not found and not pod_templates(each, objects) and not unread([each]):
-            yield f"{each.title}: no pods, and not a word"
+        counts["pods counted twice"] += pod_count
+        if pod_count != expected:
+            yield f"{document.title}: {pod_count} pods, and {expected} by the second count"
+        if not pod_count and not pod_templates(document, objects) and not unread([document]):
+            yield f"{document.title}: no pods, and not a word"
 
 
 def _has_containers(value: object) -> bool:
     """Return whether a list of containers is somewhere in the value."""
     if isinstance(value, dict):
-        found = value.get("containers")
-        own = isinstance(found, list) and any(isinstance(each, dict) for each in found)
-        return own or any(map(_has_containers, value.values()))
+        containers = value.get("containers")
+        has_own = isinstance(containers, list) and any(
+            isinstance(container, dict) for container in containers
+        )
+        return has_own or any(map(_has_containers, value.values()))
     return isinstance(value, list) and any(map(_has_containers, value))
 
 
@@ -194,16 +196,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--policies", required=True, metavar="DIR")
     given = parser.parse_args(arguments)
     counts: Counter[str] = Counter()
-    found = 0
+    fault_count = 0
     for file in files(given.folders):
         counts["files"] += 1
         for fault in faults(file, given.policies, counts):
-            found += 1
+            fault_count += 1
             print(f"{file}: {fault}", flush=True)
     for name, count in sorted(counts.items()):
         print(f"{count:8} {name}")
-    print(f"{found} faults")
-    return 1 if found else 0
+    print(f"{fault_count} faults")
+    return 1 if fault_count else 0
 
 
 if __name__ == "__main__":

@@ -62,20 +62,20 @@ def main() -> None:
             sys.exit(f"{root / package} is not a folder")
     columns = [figures(root, package) for root in roots]
     for name in columns[0]:
-        sys.stdout.write(f"{name:36}" + "".join(f"{each[name]:>10}" for each in columns) + "\n")
+        sys.stdout.write(f"{name:36}" + "".join(f"{column[name]:>10}" for column in columns) + "\n")
 
 
 def figures(root: Path, package: Path) -> dict[str, str]:
     """Return each figure by its name."""
     modules = [_module(root, path) for path in sorted((root / package).rglob("*.py"))]
-    names = {each.name for each in modules}
+    names = {module.name for module in modules}
     importers: dict[str, set[str]] = defaultdict(set)
-    for each in modules:
-        for imported in _targets(each.imports, names) - {each.name}:
-            importers[imported].add(each.name)
-    sizes = [each.lines for each in modules]
-    functions = [lines for each in modules for lines in each.functions]
-    single = [each for each in modules if len(importers[each.name]) == 1]
+    for module in modules:
+        for imported in _targets(module.imports, names) - {module.name}:
+            importers[imported].add(module.name)
+    sizes = [module.lines for module in modules]
+    functions = [lines for module in modules for lines in module.functions]
+    single = [module for module in modules if len(importers[module.name]) == 1]
     total = sum(sizes)
     return {
         "modules": f"{len(modules):,}",
@@ -86,8 +86,10 @@ def figures(root: Path, package: Path) -> dict[str, str]:
         "lines of a function, median": f"{statistics.median(functions):.0f}",
         "lines of a function, 90th percentile": f"{_p90(functions)}",
         "modules imported by one": f"{len(single):,}",
-        f"of these, under {SMALL} lines": f"{sum(each.lines < SMALL for each in single):,}",
-        "share of lines that import": f"{sum(each.import_lines for each in modules) / total:.1%}",
+        f"of these, under {SMALL} lines": f"{sum(module.lines < SMALL for module in single):,}",
+        (
+            "share of lines that import"
+        ): f"{sum(module.import_lines for module in modules) / total:.1%}",
     }
 
 
@@ -144,13 +146,13 @@ def _module(root: Path, path: Path) -> Module:
     tree = ast.parse(text)
     parts = path.relative_to(root).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-    found = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     return Module(
         name,
         len(text.splitlines()),
-        [_height(each) for each in ast.walk(tree) if isinstance(each, _FUNCTION)],
-        sum(_height(each) for each in found),
-        frozenset(name for each in found for name in _imported(each)),
+        [_height(node) for node in ast.walk(tree) if isinstance(node, _FUNCTION)],
+        sum(_height(node) for node in imports),
+        frozenset(name for node in imports for name in _imported(node)),
     )
 
 
@@ -164,21 +166,21 @@ def _height(node: ast.stmt) -> int:
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     """Dotted names; of `from a import b` both a.b, which may be a module, and a."""
     if isinstance(node, ast.Import):
-        yield from (each.name for each in node.names)
+        yield from (alias.name for alias in node.names)
     elif node.module:
-        yield from (f"{node.module}.{each.name}" for each in node.names)
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def _targets(imports: frozenset[str], modules: set[str]) -> set[str]:
     """Return the modules of the package that are imported."""
-    found = set()
-    for each in imports:
-        holder = each.rpartition(".")[0]
-        if each in modules:
-            found.add(each)
+    targets = set()
+    for name in imports:
+        holder = name.rpartition(".")[0]
+        if name in modules:
+            targets.add(name)
         elif holder in modules:
-            found.add(holder)
-    return found
+            targets.add(holder)
+    return targets
 
 
 if __name__ == "__main__":

@@ -79,10 +79,10 @@ def missing_packages(programs: dict[str, str]) -> list[str]:
 
 def pinned_base(containerfile: str) -> str:
     """Return the base image that the Containerfile names, with its digest."""
-    found = re.search(r"^ARG BASE=(\S+@sha256:[0-9a-f]{64})$", containerfile, re.MULTILINE)
-    if not found:
+    match = re.search(r"^ARG BASE=(\S+@sha256:[0-9a-f]{64})$", containerfile, re.MULTILINE)
+    if not match:
         raise ValueError("the Containerfile has no line `ARG BASE=name@sha256:…`")
-    return found.group(1)
+    return match.group(1)
 
 
 def pip_configuration(listed: str) -> str:
@@ -138,9 +138,9 @@ def _mirror() -> list[str]:
     one.
     """
     for path in sorted(Path("/etc/apt").glob("sources.list*/**/*")):
-        found = path.is_file() and re.search(r"^URIs:\s*(\S+)", path.read_text(), re.MULTILINE)
-        if found:
-            return [found.group(1)]
+        match = path.is_file() and re.search(r"^URIs:\s*(\S+)", path.read_text(), re.MULTILINE)
+        if match:
+            return [match.group(1)]
     return []
 
 
@@ -154,7 +154,7 @@ def _build(base: str, work: Path, turn: int) -> str:
             *("buildah", "build", "--isolation", "chroot", "--network", "host", "--no-cache"),
             *("--format", "oci", "--timestamp", epoch, "--build-arg", f"SOURCE_DATE_EPOCH={epoch}"),
             *("--ignorefile", str(ROOT / ".containerignore"), "--build-arg", f"BASE={base}"),
-            *(f"--volume={each}" for each in volumes),
+            *(f"--volume={volume}" for volume in volumes),
             *("--label", f"org.opencontainers.image.version={__version__}"),
             *("--label", f"org.opencontainers.image.revision={_revision()}"),
             *("--file", str(ROOT / "Containerfile"), "--tag", IMAGE, str(ROOT)),
@@ -174,9 +174,9 @@ def _trust(work: Path) -> list[str]:
     configuration = work / "pip.conf"
     configuration.write_text(pip_configuration(listed))
     volumes = [f"{configuration}:/etc/pip.conf:ro"]
-    found = re.search(r"^cert = (.+)$", configuration.read_text(), re.MULTILINE)
-    if found:
-        volumes.append(f"{found.group(1)}:{found.group(1)}:ro")
+    match = re.search(r"^cert = (.+)$", configuration.read_text(), re.MULTILINE)
+    if match:
+        volumes.append(f"{match.group(1)}:{match.group(1)}:ro")
     return volumes
 
 

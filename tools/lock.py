@@ -25,16 +25,16 @@ def read(text: str) -> list[Locked]:
     """Return the packages of a lock, in its order. Raises ValueError for a line that is none of a
     lock.
     """
-    found = []
+    packages = []
     # A backslash ends a line that goes on; comments stand on lines of their own.
     lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
     for entry in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
         pinned, *hashes = re.split(r"\s+(?=--hash=)", entry.strip())
         package = _PINNED.fullmatch(pinned.strip())
-        given = [_HASH.fullmatch(each) for each in hashes]
+        given = [_HASH.fullmatch(word) for word in hashes]
         if package is None or not given or None in given:
             raise ValueError(f"want name==version --hash=sha256:…, not {entry.strip()[:100]!r}")
         name, version, marker = package.groups()
-        sums = tuple(each.group(1) for each in given if each)
-        found.append(Locked(name.lower(), version, (marker or "").strip(), sums))
-    return found
+        sums = tuple(match.group(1) for match in given if match)
+        packages.append(Locked(name.lower(), version, (marker or "").strip(), sums))
+    return packages

@@ -146,17 +146,17 @@ def sample(root: Path, folders: Sequence[str], count: int, seed: int) -> list[Mu
     """Draw `count` mutants of each folder."""
     drawn: list[Mutant] = []
     for folder in folders:
-        found: list[Mutant] = []
+        mutants: list[Mutant] = []
         for path in sorted((root / folder).rglob("*.py")):
             file = str(path.relative_to(root))
             numbers: dict[str, int] = {}
             for place in places(ast.parse(path.read_text())):
                 number = numbers[place.function] = numbers.get(place.function, -1) + 1
-                found.append(Mutant(file, place.function, number, place.change))
+                mutants.append(Mutant(file, place.function, number, place.change))
         chance = random.Random(f"{seed} {folder}")  # noqa: S311 (a seed makes it repeatable)
-        chance.shuffle(found)
-        texts = [mutant for mutant in found if mutant.change == TEXT]
-        others = [mutant for mutant in found if mutant.change != TEXT]
+        chance.shuffle(mutants)
+        texts = [mutant for mutant in mutants if mutant.change == TEXT]
+        others = [mutant for mutant in mutants if mutant.change != TEXT]
         # Most constants are texts: more than a quarter of them would leave the logic alone.
         drawn += [*texts[: count // 4], *others[: count - count // 4]]
     return drawn
@@ -165,10 +165,13 @@ def sample(root: Path, folders: Sequence[str], count: int, seed: int) -> list[Mu
 def mutated(source: str, mutant: Mutant) -> tuple[str, int, str] | None:
     """Return the changed source, the line, and its text; None if the place is not there."""
     tree = ast.parse(source)
-    there = [place for place in places(tree) if place.function == mutant.function]
-    if len(there) <= mutant.number or there[mutant.number].change != mutant.change:
+    function_places = [place for place in places(tree) if place.function == mutant.function]
+    if (
+        len(function_places) <= mutant.number
+        or function_places[mutant.number].change != mutant.change
+    ):
         return None
-    place = there[mutant.number]
+    place = function_places[mutant.number]
     line: int = getattr(place.node, "lineno", 0)
 
     class Replace(ast.NodeTransformer):
@@ -206,7 +209,7 @@ def cover(tests: Sequence[str], folders: Sequence[str]) -> Coverage:
     finally:
         measured.stop()
     data, root = measured.get_data(), Path.cwd()
-    found: Coverage = {}
+    lines_by_file: Coverage = {}
     for file in data.measured_files():
         lines = data.contexts_by_lineno(file)
         tests_of = {
@@ -217,10 +220,10 @@ def cover(tests: Sequence[str], folders: Sequence[str]) -> Coverage:
             {name for names in tests_of.values() for name in names},
             key=seconds.__getitem__,
         )
-        found[str(Path(file).relative_to(root))] = {
+        lines_by_file[str(Path(file).relative_to(root))] = {
             str(line): names or every for line, names in tests_of.items()
         }
-    return found
+    return lines_by_file
 
 
 def judge(root: Path, mutant: Mutant, coverage: Coverage) -> Json:
@@ -270,8 +273,8 @@ def _pytest(root: Path, arguments: Sequence[str]) -> int:
 
 def run(root: Path, mutants: Sequence[Mutant], coverage: Coverage, out: Path) -> None:
     """Judge those mutants that `out` has no result of, and print a line for each."""
-    known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {tuple(each["mutant"]) for each in known}
+    records = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    done = {tuple(record["mutant"]) for record in records}
     for at, mutant in enumerate(mutants, 1):
         if tuple(mutant) in done:
             continue
@@ -291,10 +294,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("sample", help="draw mutants, as JSON on stdout")
-    one.add_argument("folders", nargs="+")
-    one.add_argument("--count", type=int, default=100)
-    one.add_argument("--seed", type=int, default=1)
+    command = commands.add_parser("sample", help="draw mutants, as JSON on stdout")
+    command.add_argument("folders", nargs="+")
+    command.add_argument("--count", type=int, default=100)
+    command.add_argument("--seed", type=int, default=1)
     two = commands.add_parser("cover", help="run tests and keep which of them reach which line")
     two.add_argument("tests", nargs="+")
     two.add_argument("--of", action="append", required=True, metavar="FOLDER")
@@ -310,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif given.command == "cover":
         given.out.write_text(json.dumps(cover(given.tests, given.of)))
     else:
-        mutants = [Mutant(*each) for each in json.loads(given.mutants.read_text())]
+        mutants = [Mutant(*row) for row in json.loads(given.mutants.read_text())]
         run(root, mutants, json.loads(given.coverage.read_text()), given.out)
 
 

@@ -23,9 +23,9 @@ def documents(file: Path) -> Iterator[Json]:
     for document in yaml.load_all(file.read_bytes(), Loader=yaml.CSafeLoader):
         if isinstance(document, dict):
             items = document.get("items") if str(document.get("kind")).endswith("List") else None
-            for each in items if isinstance(items, list) else [document]:
-                if isinstance(each, dict):
-                    yield each
+            for item in items if isinstance(items, list) else [document]:
+                if isinstance(item, dict):
+                    yield item
 
 
 def count_pods(thing: Json, beside: list[Json]) -> int | None:
@@ -62,7 +62,7 @@ def _batch_job(spec: Json) -> int:
 def _training(field: str) -> Callable[[Json, list[Json]], int]:
     def count(thing: Json, _: list[Json]) -> int:
         every = thing["spec"].get(field) or {}
-        return sum(_number(each.get("replicas")) for each in every.values() if each)
+        return sum(_number(replica.get("replicas")) for replica in every.values() if replica)
 
     return count
 
@@ -75,9 +75,9 @@ def _mpi_job(thing: Json, beside: list[Json]) -> int:
 
 def _jobset(spec: Json) -> int:
     total = 0
-    for each in spec.get("replicatedJobs") or []:
-        within = _number(_get(each, "template", "spec", "parallelism"))
-        total += _number(each.get("replicas")) * within
+    for job in spec.get("replicatedJobs") or []:
+        within = _number(_get(job, "template", "spec", "parallelism"))
+        total += _number(job.get("replicas")) * within
     return total
 
 
@@ -88,9 +88,9 @@ def _runtime(thing: Json, _: list[Json]) -> int:
 def _train_job(thing: Json, beside: list[Json]) -> int:
     reference = thing["spec"].get("runtimeRef") or {}
     kind = reference.get("kind", "ClusterTrainingRuntime")
-    for each in beside:
-        if (each.get("kind"), _get(each, "metadata", "name")) == (kind, reference.get("name")):
-            return _of_runtime(thing, each)
+    for other in beside:
+        if (other.get("kind"), _get(other, "metadata", "name")) == (kind, reference.get("name")):
+            return _of_runtime(thing, other)
     return 0
 
 
@@ -122,8 +122,8 @@ def _ray_cluster(spec: Json) -> int:
 def _ray_job(spec: Json) -> int:
     submits = spec.get("submissionMode") in (None, "K8sJobMode")
     cluster = spec.get("rayClusterSpec")
-    known = cluster is not None or "clusterSelector" in spec or "submitterPodTemplate" in spec
-    return _ray_cluster(cluster or {}) + int(submits and known)
+    is_known = cluster is not None or "clusterSelector" in spec or "submitterPodTemplate" in spec
+    return _ray_cluster(cluster or {}) + int(submits and is_known)
 
 
 def _spark(spec: Json) -> int:
@@ -156,24 +156,24 @@ def _groups(thing: Json, _: list[Json]) -> int:
 
 def _volcano(spec: Json) -> int:
     tasks = spec.get("tasks") or []
-    return sum(_number(each.get("replicas"), 0) for each in tasks if each.get("template"))
+    return sum(_number(task.get("replicas"), 0) for task in tasks if task.get("template"))
 
 
 def _workflow(spec: Json) -> int:
     runs = ("container", "script", "containerSet", "resource", "data")
     templates = spec.get("templates") or []
-    return sum(any(each.get(kind) is not None for kind in runs) for each in templates)
+    return sum(any(template.get(kind) is not None for kind in runs) for template in templates)
 
 
 def _pipeline_run(thing: Json, _: list[Json]) -> int:
     pipeline = thing["spec"].get("pipelineSpec") or {}
     tasks = [*(pipeline.get("tasks") or []), *(pipeline.get("finally") or [])]
-    return sum("taskRef" in each or "taskSpec" in each for each in tasks)
+    return sum("taskRef" in task or "taskSpec" in task for task in tasks)
 
 
 def _inference(thing: Json, _: list[Json]) -> int:
     parts = [thing["spec"].get(part) for part in ("predictor", "transformer", "explainer")]
-    return sum(_number(each.get("minReplicas")) for each in parts if isinstance(each, dict))
+    return sum(_number(part.get("minReplicas")) for part in parts if isinstance(part, dict))
 
 
 def _llm_part(spec: Json) -> int:
@@ -187,8 +187,8 @@ def _llm_part(spec: Json) -> int:
 
 def _llm(thing: Json, _: list[Json]) -> int:
     scheduler = _get(thing, "spec", "router", "scheduler") or {}
-    own = _number(scheduler.get("replicas")) if "template" in scheduler else 0
-    return own + _llm_part(thing["spec"]) + _llm_part(thing["spec"].get("prefill") or {})
+    scheduler_pods = _number(scheduler.get("replicas")) if "template" in scheduler else 0
+    return scheduler_pods + _llm_part(thing["spec"]) + _llm_part(thing["spec"].get("prefill") or {})
 
 
 def _experiment(thing: Json, beside: list[Json]) -> int:

@@ -38,10 +38,10 @@ def compact(document: Json) -> Json:
         schema = schemas[name]
         required = set(schema.get("required", ()))
         fields = types[_short(name)] = {}
-        for field, of in sorted(schema["properties"].items()):
-            fields[f"{field}!" if field in required else field] = _kind(of, left)
-    found = {name.rpartition(".")[2] for name in schemas if _short(name) in types}
-    if len(found) != len(types):
+        for field, field_schema in sorted(schema["properties"].items()):
+            fields[f"{field}!" if field in required else field] = _kind(field_schema, left)
+    type_names = {name.rpartition(".")[2] for name in schemas if _short(name) in types}
+    if len(type_names) != len(types):
         raise ValueError("two types have the same short name")
     version = document["info"]["version"].removeprefix("v")
     return {"kubernetes": version, "types": dict(sorted(types.items()))}
@@ -55,24 +55,24 @@ def text(compacted: Json) -> str:
     return f'{{"kubernetes": {json.dumps(compacted["kubernetes"])}, "types": {{\n{types}\n}}}}\n'
 
 
-def _kind(of: Json, left: list[str]) -> str:
+def _kind(schema: Json, left: list[str]) -> str:
     """Return a type's name, "[]X" for a list, "{}X" for a mapping, "=a|b" for one of these
     words."""
-    if "allOf" in of:
-        (of,) = of["allOf"]
-    if "$ref" in of:
-        name = of["$ref"].rpartition("/")[2]
+    if "allOf" in schema:
+        (schema,) = schema["allOf"]
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
         if name not in _PLAIN:
             left.append(name)
         return _PLAIN.get(name) or _short(name)
-    if "enum" in of:
-        return f"={'|'.join(sorted(of['enum']))}"
-    match of["type"]:
+    if "enum" in schema:
+        return f"={'|'.join(sorted(schema['enum']))}"
+    match schema["type"]:
         case "array":
-            return f"[]{_kind(of['items'], left)}"
-        case "object" if "additionalProperties" in of:
-            return f"{{}}{_kind(of['additionalProperties'], left)}"
-    plain: str = of["type"]
+            return f"[]{_kind(schema['items'], left)}"
+        case "object" if "additionalProperties" in schema:
+            return f"{{}}{_kind(schema['additionalProperties'], left)}"
+    plain: str = schema["type"]
     return plain
 
 

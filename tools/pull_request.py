@@ -40,8 +40,8 @@ def main(given: Mapping[str, str]) -> int:
     else:
         # Where production.md keeps them, as kubectl cannot apply tests.
         beside = (policies, policies.parent / "tests")
-        folders = [each for each in beside if each.is_dir() and any(each.rglob("*.test.yaml"))]
-        codes += [_run("test", str(each)) for each in folders]
+        folders = [path for path in beside if path.is_dir() and any(path.rglob("*.test.yaml"))]
+        codes += [_run("test", str(folder)) for folder in folders]
         if not folders:
             _annotate("notice", f"there are no policy tests in {' or '.join(map(str, beside))}")
     if given.get("BASE") and given.get("PODS"):
@@ -97,21 +97,21 @@ def _comment(given: Mapping[str, str], text: str) -> None:
     body = {"body": f"{mark}\n{text}"}
     issues = f"repos/{given['GITHUB_REPOSITORY']}/issues"
     comments = f"{issues}/{given['NUMBER']}/comments"
-    for each in _listed(given, comments):
-        if str(each.get("body")).startswith(mark):
-            _ask(given, "PATCH", f"{issues}/comments/{each['id']}", body)
+    for comment in _listed(given, comments):
+        if str(comment.get("body")).startswith(mark):
+            _ask(given, "PATCH", f"{issues}/comments/{comment['id']}", body)
             return
     _ask(given, "POST", comments, body)
 
 
 def _listed(given: Mapping[str, str], path: str) -> Iterator[dict[str, Any]]:
-    known: set[object] = set()
+    comment_ids: set[object] = set()
     for page in range(1, MOST_PAGES + 1):
         listed = _ask(given, "GET", f"{path}?per_page={PAGE}&limit={PAGE}&page={page}")
-        new = [each for each in listed if each["id"] not in known]
+        new = [comment for comment in listed if comment["id"] not in comment_ids]
         # Forgejo has all comments in each page.
         yield from new
-        known.update(each["id"] for each in new)
+        comment_ids.update(comment["id"] for comment in new)
         if len(listed) < PAGE or not new:
             return
 

@@ -28,7 +28,7 @@ def document(project: dict[str, Any], locked: Sequence[lock.Locked]) -> dict[str
     """Return the bill of a project (the table [project] of pyproject.toml) and its locked
     packages."""
     name, version = project["name"], project["version"]
-    components = [_component(each) for each in locked]
+    components = [_component(package) for package in locked]
     about = _reference(name, version)
     text = json.dumps([about, components], sort_keys=True)
     return {
@@ -48,7 +48,9 @@ def document(project: dict[str, Any], locked: Sequence[lock.Locked]) -> dict[str
             }
         },
         "components": components,
-        "dependencies": [{"ref": about, "dependsOn": [each["bom-ref"] for each in components]}],
+        "dependencies": [
+            {"ref": about, "dependsOn": [component["bom-ref"] for component in components]}
+        ],
     }
 
 
@@ -60,7 +62,7 @@ def _component(locked: lock.Locked) -> dict[str, Any]:
         "name": locked.name,
         "version": locked.version,
         # One for each file that the version was published as: any of them may be installed.
-        "hashes": [{"alg": "SHA-256", "content": each} for each in locked.hashes],
+        "hashes": [{"alg": "SHA-256", "content": digest} for digest in locked.hashes],
         "purl": reference,
     }
     if locked.marker:

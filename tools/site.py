@@ -43,7 +43,7 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 
 def _find(root: Path, patterns: tuple[str, ...]) -> list[Path]:
-    return sorted({path.relative_to(root) for each in patterns for path in root.glob(each)})
+    return sorted({path.relative_to(root) for pattern in patterns for path in root.glob(pattern)})
 
 
 def nav(root: Path = ROOT) -> list[Any]:
@@ -134,11 +134,13 @@ def build(output: Path = OUTPUT, root: Path = ROOT, version: str = "") -> None:
 
 def _list_versions(output: Path) -> None:
     """Write the list of the versions that are there, the newest first, and a page that opens it."""
-    found = [path.parent.name for path in output.glob("*/search.json")]
-    found.sort(key=lambda name: [int(each) for each in re.findall(r"\d+", name)], reverse=True)
-    listed = [{"version": each, "title": each, "aliases": []} for each in found]
+    versions = [path.parent.name for path in output.glob("*/search.json")]
+    versions.sort(
+        key=lambda name: [int(number) for number in re.findall(r"\d+", name)], reverse=True
+    )
+    listed = [{"version": version, "title": version, "aliases": []} for version in versions]
     (output / "versions.json").write_text(json.dumps(listed))
-    first = f'<meta http-equiv="refresh" content="0; url={found[0]}/">\n'
+    first = f'<meta http-equiv="refresh" content="0; url={versions[0]}/">\n'
     (output / "index.html").write_text(first)
 
 

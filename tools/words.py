@@ -122,10 +122,10 @@ def _start(text: str) -> str:
 
 
 def main(pages: Sequence[Path]) -> int:
-    found = [(page, fault) for page in pages for fault in faults(page)]
-    for page, fault in found:
+    page_faults = [(page, fault) for page in pages for fault in faults(page)]
+    for page, fault in page_faults:
         print(f"{page}:{fault.line}: {fault.text}")
-    return int(bool(found))
+    return int(bool(page_faults))
 
 
 if __name__ == "__main__":

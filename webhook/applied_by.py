@@ -113,28 +113,33 @@ class Applier(NamedTuple):
 
 def applied_by(objects: Iterable[Json | None]) -> Applier:
     """Return who applies an installation with these objects; `fairlead install` without a sign."""
-    found = [each for each in objects if each]
+    live_objects = [live_object for live_object in objects if live_object]
     # Helm keeps the definitions when a release ends. The next installation is anybody's.
-    marks = [mark for each in found if not kept_by_helm(each) and (mark := manager_of(each))]
+    marks = [
+        mark
+        for live_object in live_objects
+        if not kept_by_helm(live_object) and (mark := manager_of(live_object))
+    ]
     if marks:
         return marks[0]
     times = {
-        tool: max((_applied_at(each, *managers) for each in found), default="")
+        tool: max((_applied_at(live_object, *managers) for live_object in live_objects), default="")
         for tool, managers in ((INSTALL, (names.INSTALL_MANAGER,)), (KUBECTL, _KUBECTL))
     }
     return Applier(KUBECTL if times[KUBECTL] > times[INSTALL] else INSTALL)
 
 
-def manager_of(found: Json) -> Applier | None:
+def manager_of(live_object: Json) -> Applier | None:
     """Return the tool that keeps a description of this object; None if none does."""
-    metadata = found.get("metadata") or {}
+    metadata = live_object.get("metadata") or {}
     labels = metadata.get("labels") or {}
     annotations = metadata.get("annotations") or {}
     for kind, group in _FLUX.items():
         if name := labels.get(f"{group}/name"):
             return Applier(FLUX, name, labels.get(f"{group}/namespace") or "NAMESPACE", kind)
     written = {
-        (each.get("manager"), each.get("operation")) for each in metadata.get("managedFields") or ()
+        (entry.get("manager"), entry.get("operation"))
+        for entry in metadata.get("managedFields") or ()
     }
     by_argo_cd = _ARGO_MANAGER in {manager for manager, _ in written}
     if tracked := annotations.get(_ARGO_ID):
@@ -151,19 +156,19 @@ def manager_of(found: Json) -> Applier | None:
     return None
 
 
-def kept_by_helm(found: Json) -> bool:
+def kept_by_helm(live_object: Json) -> bool:
     """Return whether Helm leaves the object in the cluster when its release ends."""
-    annotations = (found.get("metadata") or {}).get("annotations") or {}
+    annotations = (live_object.get("metadata") or {}).get("annotations") or {}
     return annotations.get(_HELM_POLICY) == "keep"
 
 
-def _applied_at(found: Json, *managers: str) -> str:
-    metadata = found.get("metadata") or {}
+def _applied_at(live_object: Json, *managers: str) -> str:
+    metadata = live_object.get("metadata") or {}
     return max(
         (
-            each.get("time") or ""
-            for each in metadata.get("managedFields") or ()
-            if each.get("manager") in managers
+            entry.get("time") or ""
+            for entry in metadata.get("managedFields") or ()
+            if entry.get("manager") in managers
         ),
         default="",
     )

@@ -103,20 +103,20 @@ class Row:
 def tally(records: Iterable[Record]) -> Sequence[Row]:
     """Return a row for each namespace and policy, those that would reject most pods first."""
     rows: dict[tuple[str, str], Row] = {}
-    for each in records:
-        key = (each.namespace, each.policy)
+    for record in records:
+        key = (record.namespace, record.policy)
         row = rows.setdefault(key, Row(*key))
-        counts = row.now if each.object else row.counted
-        name = each.outcome.replace("-", "_")
-        setattr(counts, name, getattr(counts, name) + each.pods)
-        if each.outcome == "same":
+        counts = row.now if record.object else row.counted
+        name = record.outcome.replace("-", "_")
+        setattr(counts, name, getattr(counts, name) + record.pods)
+        if record.outcome == "same":
             continue
-        judged = each.outcome != "not-judged"
-        rejected = each.object if each.outcome == "rejects" else ""
+        judged = record.outcome != "not-judged"
+        rejected = record.object if record.outcome == "rejects" else ""
         for text, examples in (
-            (each.object if judged else "", row.objects),
+            (record.object if judged else "", row.objects),
             (rejected, row.rejected),
-            (each.reason, row.reasons if judged else row.unknown),
+            (record.reason, row.reasons if judged else row.unknown),
         ):
             if text and text not in examples and len(examples) < EXAMPLES:
                 examples.append(text)
@@ -163,11 +163,13 @@ def answer_of(rows: Sequence[Row], *, counted: bool, now: bool, asked: bool) -> 
 def _by_policy(counts: Iterable[tuple[str, Counts]]) -> str:
     """Return what policies would do in all namespaces, those that reject most pods first."""
     sums: dict[str, Counts] = {}
-    for policy, each in counts:
-        if each.judged or each.not_judged:
-            sums[policy] = sums.get(policy, Counts()) + each
-    ordered = sorted(sums.items(), key=lambda each: (-each[1].rejects, -each[1].changes, each[0]))
-    return first_few([f"{_name(policy)} {each}" for policy, each in ordered], EXAMPLES)
+    for policy, policy_counts in counts:
+        if policy_counts.judged or policy_counts.not_judged:
+            sums[policy] = sums.get(policy, Counts()) + policy_counts
+    ordered = sorted(sums.items(), key=lambda pair: (-pair[1].rejects, -pair[1].changes, pair[0]))
+    return first_few(
+        [f"{_name(policy)} {policy_counts}" for policy, policy_counts in ordered], EXAMPLES
+    )
 
 
 def _name(policy: str) -> str:
@@ -213,9 +215,9 @@ def _record_of(labels: Mapping[str, str], value: float) -> Record:
 
 
 def _outcome(text: str) -> Outcome:
-    found = [each for each in _OUTCOMES if each == text]
-    if not found:
+    outcomes = [outcome for outcome in _OUTCOMES if outcome == text]
+    if not outcomes:
         raise NoMetrics(
             f"outcome {text!r} is not one of {', '.join(_OUTCOMES)}: of another version?"
         )
-    return found[0]
+    return outcomes[0]

@@ -40,18 +40,18 @@ def parse_object(text: str, most: int = MOST_CHARACTERS) -> dict[str, Any]:
     Of equal keys the last counts. Numbers are finite; a whole one over 64 bits is a float.
     Raises UnreadableText.
     """
-    found = parse_json(text, most)
-    if not isinstance(found, dict):
+    value = parse_json(text, most)
+    if not isinstance(value, dict):
         raise UnreadableText(f"want a JSON object, not {_shown(text)}")
-    return found
+    return value
 
 
 def parse_array(text: str, most: int = MOST_CHARACTERS) -> list[Any]:
     """Parse a JSON array, within the bounds of an object. Raises UnreadableText."""
-    found = parse_json(text, most)
-    if not isinstance(found, list):
+    value = parse_json(text, most)
+    if not isinstance(value, list):
         raise UnreadableText(f"want a JSON array, not {_shown(text)}")
-    return found
+    return value
 
 
 def parse_json(text: str, most: int = MOST_CHARACTERS) -> Any:
@@ -62,14 +62,14 @@ def parse_json(text: str, most: int = MOST_CHARACTERS) -> Any:
     if len(text) > most:
         raise UnreadableText(f"want at most {most:,} characters, not {len(text):,}")
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise UnreadableText(f"want a JSON object: {cut(str(error), 2 * _SHOWN)}") from None
     # Most texts have fewer brackets than that, so the walk is left out.
     deep = text.count("{") + text.count("[") > MOST_DEPTH
-    if deep and _has_members(found) and _is_deeper(found, MOST_DEPTH):
+    if deep and _has_members(value) and _is_deeper(value, MOST_DEPTH):
         raise UnreadableText(f"want a JSON object of at most {MOST_DEPTH} levels")
-    return found
+    return value
 
 
 def parse_moment(value: object) -> datetime:
@@ -120,7 +120,7 @@ def split_names(text: str, most: int) -> list[str]:
 def _is_deeper(value: dict[str, Any] | list[Any], most: int) -> bool:
     level = [value]
     for _ in range(most):
-        level = [inner for each in level for inner in _members(each) if _has_members(inner)]
+        level = [inner for parent in level for inner in _members(parent) if _has_members(inner)]
         if not level:
             return False
     return True

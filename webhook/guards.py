@@ -101,16 +101,19 @@ def bindings(
     """
     bound = []
     for entry in entries:
-        one = binding(policy_name, actions, component)
-        one["metadata"]["name"] = f"{policy_name}-{entry['name'].partition('.')[0]}"
-        one["spec"]["matchResources"] = {
+        entry_binding = binding(policy_name, actions, component)
+        entry_binding["metadata"]["name"] = f"{policy_name}-{entry['name'].partition('.')[0]}"
+        entry_binding["spec"]["matchResources"] = {
             "matchPolicy": "Equivalent",
             "namespaceSelector": entry["namespaceSelector"],
             "objectSelector": entry["objectSelector"],
         }
         if parameter:
-            one["spec"]["paramRef"] = {"name": parameter, "parameterNotFoundAction": "Deny"}
-        bound.append(one)
+            entry_binding["spec"]["paramRef"] = {
+                "name": parameter,
+                "parameterNotFoundAction": "Deny",
+            }
+        bound.append(entry_binding)
     return bound
 
 
@@ -223,7 +226,7 @@ def keeps_mark(mark: Mark) -> str:
         return f"(!({key} in variables.before) || {key} in variables.labels)"
     value = literal(mark.value)
     marked = f"{{}}[?{key}].orValue('') == {value}"
-    was, is_ = (marked.format(f"variables.{each}") for each in ("before", "labels"))
+    was, is_ = (marked.format(f"variables.{variable}") for variable in ("before", "labels"))
     return f"(!({was}) || {is_})"
 
 
@@ -284,7 +287,7 @@ def run_author_guard(created: Mapping[str, Sequence[tuple[str, str]]]) -> list[J
     backend and kind (`native/notebook`), which comes first. Any other Run is denied.
     """
     table = ", ".join(
-        f"{literal(key)}: [{', '.join(literal([*each]) for each in objects)}]"
+        f"{literal(key)}: [{', '.join(literal([*pair]) for pair in objects)}]"
         for key, objects in sorted(created.items())
     )
     variables = {

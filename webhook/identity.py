@@ -195,18 +195,18 @@ def _unknown_keys(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
 
 
 def _unread(
-    what: str, keys: Iterable[str], known: frozenset[str], elsewhere: frozenset[str]
+    what: str, keys: Iterable[str], known_keys: frozenset[str], elsewhere: frozenset[str]
 ) -> Iterator[str]:
     prefix = names.PREFIX
     # Every admission comes here, and few pods have such a key.
-    for key in [each for each in keys if each not in known and each.startswith(prefix)]:
+    for key in [key for key in keys if key not in known_keys and key.startswith(prefix)]:
         if key in elsewhere:
             other = "an annotation" if what == "label" else "a label"
             yield f"{what} {key}: Fairlead does not read it; write it as {other}"
             continue
-        words = {each.removeprefix(names.PREFIX): each for each in known}
+        words = {known_key.removeprefix(names.PREFIX): known_key for known_key in known_keys}
         word = key.removeprefix(prefix).lower()
-        near = sorted((each for each in words if word in each.split("-")), key=len)
+        near = sorted((candidate for candidate in words if word in candidate.split("-")), key=len)
         # A long key resembles none of ours, and the comparison takes quadratic time.
         if not near and len(key) <= _LONGEST_KEY:
             near = get_close_matches(word, words, n=1)
@@ -218,14 +218,14 @@ def _unread(
 
 def _rows(labels: Mapping[str, str], sources: SourceTable) -> tuple[Source, ...]:
     # Most pods have no mark: one intersection is enough for them.
-    found = sources.marks.intersection(labels)
-    if not found:
+    marks = sources.marks.intersection(labels)
+    if not marks:
         return ()
-    if len(found) == 1 and names.RUN in found:
+    if len(marks) == 1 and names.RUN in marks:
         return _ONLY_OURS
     marked = {
         row
-        for key in found
+        for key in marks
         for row, value in sources.by_mark[key]
         if value is None or labels[key] == value
     }
@@ -269,7 +269,7 @@ def _hold(
     role: str | None = None,
     framework: str | None = None,
 ) -> bool:
-    return all(each.holds(labels, annotations, role, framework) for each in conditions)
+    return all(condition.holds(labels, annotations, role, framework) for condition in conditions)
 
 
 def _leads(

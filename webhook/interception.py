@@ -94,15 +94,15 @@ def select_sources(sources: Collection[str], table: SourceTable = SHIPPED) -> li
     an MPIJob's pod by mpi-operator's, although it has a mark of kubeflow-training, too. Raises
     ValueError for other names.
     """
-    known = [source.name for source in table.rows]
-    if unknown := sorted(set(sources) - set(known)):
+    source_names = [source.name for source in table.rows]
+    if unknown := sorted(set(sources) - set(source_names)):
         raise ValueError(
             f"unknown source {', '.join(map(repr, unknown))}: want some of "
-            f"{', '.join(known)}; `fairlead policy sources` describes them"
+            f"{', '.join(source_names)}; `fairlead policy sources` describes them"
         )
-    found = [source for source in table.rows if source.name in sources]
-    first = [source for source in found if source.name in DEFAULT_SOURCES]
-    return [*first, *(source for source in reversed(found) if source not in first)]
+    chosen_sources = [source for source in table.rows if source.name in sources]
+    first = [source for source in chosen_sources if source.name in DEFAULT_SOURCES]
+    return [*first, *(source for source in reversed(chosen_sources) if source not in first)]
 
 
 def entry_name(source: str, number: int) -> str:
@@ -234,7 +234,9 @@ class Record(NamedTuple):
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Return the names of one kind, sorted."""
-        return tuple(sorted(name for name, each in self.names.items() if each == kind))
+        return tuple(
+            sorted(name for name, recorded_kind in self.names.items() if recorded_kind == kind)
+        )
 
 
 def record_annotations(
@@ -246,8 +248,8 @@ def record_annotations(
     is there, and not missed when it is gone.
     """
     kinds = ((MUTATING, mutating), (VALIDATING, validating), (GUARD, guards))
-    found = ((name.removesuffix(OWN_SUFFIX), kind) for kind, some in kinds for name in some)
-    return {names.INTERCEPTS + name: kind for name, kind in found if len(name) <= MAX_LABEL}
+    pairs = ((name.removesuffix(OWN_SUFFIX), kind) for kind, some in kinds for name in some)
+    return {names.INTERCEPTS + name: kind for name, kind in pairs if len(name) <= MAX_LABEL}
 
 
 def read_record(deployment: Mapping[str, Any] | None) -> Record:
@@ -272,16 +274,16 @@ def read_record(deployment: Mapping[str, Any] | None) -> Record:
             if key.startswith(names.INTERCEPTS)
         },
     }
-    found = {}
+    kind_by_name = {}
     for name, kind in recorded.items():
         if kind == GUARD:
-            found[name] = GUARD
+            kind_by_name[name] = GUARD
         else:
-            found[name + OWN_SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
+            kind_by_name[name + OWN_SUFFIX] = VALIDATING if kind == VALIDATING else MUTATING
     only = str(annotations.get(names.INTERCEPTED_NAMESPACES) or "")
     sources = options.get("sources")
     return Record(
-        found,
+        kind_by_name,
         tuple(name.strip() for name in only.split(",") if name.strip()),
         _read_expressions(str(annotations.get(names.INTERCEPTED_NAMESPACE_SELECTOR) or "{}")),
         str(options.get("url") or ""),
@@ -296,7 +298,10 @@ def installed_since(*objects: Mapping[str, Any] | None) -> str:
     That is when the oldest of these objects of it was created: others may be deleted and made again
     while pods run that were created in between.
     """
-    times = [((each or {}).get("metadata") or {}).get("creationTimestamp") for each in objects]
+    times = [
+        ((live_object or {}).get("metadata") or {}).get("creationTimestamp")
+        for live_object in objects
+    ]
     return str(min(filter(None, times), default=""))
 
 
@@ -305,15 +310,17 @@ def _read_expressions(text: str) -> tuple[Mapping[str, Any], ...]:
     with suppress(UnreadableText, AttributeError, KeyError, TypeError):
         selector = parse_object(text)
         labels = (selector.get("matchLabels") or {}).items()
-        found = [(key, "In", [value]) for key, value in labels]
-        found += [
-            (each["key"], each["operator"], [*(each.get("values") or ())])
-            for each in selector.get("matchExpressions") or ()
+        requirements = [(key, "In", [value]) for key, value in labels]
+        requirements += [
+            (expression["key"], expression["operator"], [*(expression.get("values") or ())])
+            for expression in selector.get("matchExpressions") or ()
         ]
-        if all(isinstance(word, str) for key, *_, values in found for word in (key, *values)):
+        if all(
+            isinstance(word, str) for key, *_, values in requirements for word in (key, *values)
+        ):
             return tuple(
                 {"key": key, "operator": operator, "values": values}
-                for key, operator, values in found
+                for key, operator, values in requirements
             )
     return ()
 
@@ -337,12 +344,12 @@ def expected_entries(
     Every installation has those of DEFAULT_SOURCES. A source with an entry that is recorded, or is
     `live`, has all of its entries.
     """
-    known = {*record.of_kind(MUTATING), *live}
+    entry_names = {*record.of_kind(MUTATING), *live}
     sources = {
         source.name
         for source in table.rows
         if source.name in record.sources
-        or any(entry_name(source.name, at) in known for at in range(len(source.marks)))
+        or any(entry_name(source.name, at) in entry_names for at in range(len(source.marks)))
     }
     return webhooks(
         {*DEFAULT_SOURCES, *sources},

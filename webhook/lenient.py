@@ -49,8 +49,10 @@ class Reported(BaseModel):
 
     def unknown_fields(self) -> str:
         """Return the fields that this version does not know as JSON text; empty without any."""
-        own = type(self).model_fields
-        kept = {key: value for key, value in (self.model_extra or {}).items() if key not in own}
+        model_fields = type(self).model_fields
+        kept = {
+            key: value for key, value in (self.model_extra or {}).items() if key not in model_fields
+        }
         return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else ""
 
 
@@ -159,12 +161,12 @@ def place_of(document: Any, location: Sequence[str | int]) -> Path:
 def _unknown_words(value: object, at: Path) -> Iterator[Finding]:
     """Yield the texts in a model that are none of their field's known words."""
     if isinstance(value, Reported):
-        for name, outer, known in _fields(type(value)):
+        for name, outer, known_words in _fields(type(value)):
             part = getattr(value, name)
-            if known and part not in known:
-                text = f"{quoted(part)} is not known; this version knows {', '.join(known)}"
+            if known_words and part not in known_words:
+                text = f"{quoted(part)} is not known; this version knows {', '.join(known_words)}"
                 yield Finding((*at, outer), text)
-            elif not known:
+            elif not known_words:
                 yield from _unknown_words(part, (*at, outer))
     elif isinstance(value, Mapping):
         for key, part in value.items():
@@ -177,9 +179,9 @@ def _unknown_words(value: object, at: Path) -> Iterator[Finding]:
 @cache
 def _fields(model: type[Reported]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Return name, outer name and known words of each field that may have words, or models."""
-    found = []
+    rows = []
     for name, field in model.model_fields.items():
-        words = [each.known for each in field.metadata if isinstance(each, Words)]
+        words = [marker.known for marker in field.metadata if isinstance(marker, Words)]
         if words or field.annotation not in (str, int, bool):
-            found.append((name, field.serialization_alias or name, words[0] if words else ()))
-    return tuple(found)
+            rows.append((name, field.serialization_alias or name, words[0] if words else ()))
+    return tuple(rows)

@@ -130,14 +130,14 @@ def settings_options(settings: type[_S]) -> Callable[[Callable[..., None]], Call
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
-            values = {each.name: given.pop(each.name) for each in fields}
+            values = {field.name: given.pop(field.name) for field in fields}
             command(settings(**values), **given)
 
         wrapped: Callable[..., None] = with_options
-        for each in reversed(fields):
-            if each.metadata:
-                flags, attributes = each.metadata[_OPTION]
-                wrapped = click.option(*flags, each.name, **attributes)(wrapped)
+        for field in reversed(fields):
+            if field.metadata:
+                flags, attributes = field.metadata[_OPTION]
+                wrapped = click.option(*flags, field.name, **attributes)(wrapped)
         return wrapped
 
     return decorate

@@ -37,12 +37,12 @@ def fit(text: str, limit: int) -> str:
     return text if len(text) <= limit else cut(text, limit - 1)
 
 
-def apart(one: str, other: str, most: int) -> tuple[str, str]:
+def apart(text: str, other: str, most: int) -> tuple[str, str]:
     """Two texts, each cut to `most` characters around the first place where they differ."""
-    pairs = enumerate(zip(one, other, strict=False))
-    alike = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(text, other, strict=False))
+    alike = next((at for at, (a, b) in pairs if a != b), min(len(text), len(other)))
     start = alike - most // 4 if alike >= most - 1 else 0
-    return _window(one, start, most), _window(other, start, most)
+    return _window(text, start, most), _window(other, start, most)
 
 
 def _window(text: str, start: int, most: int) -> str:
@@ -85,7 +85,7 @@ def count_text(count: int, noun: str, zero: str = "0") -> str:
 
 def harmless(text: str) -> str:
     r"""Return the text with control characters escaped, such as \x1b. Line ends stay."""
-    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+    return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:

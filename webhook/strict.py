@@ -108,12 +108,12 @@ def distinct(items: list[T], keys: Sequence[Hashable], at: tuple[str, ...], what
     return items
 
 
-def guess(word: str, known: tuple[str, ...]) -> str:
-    """`; did you mean 'x'?` if one of `known` is near to `word`, else nothing."""
+def guess(word: str, words: tuple[str, ...]) -> str:
+    """`; did you mean 'x'?` if one of `words` is near to `word`, else nothing."""
     # A long word cannot be near to a field's name, and comparing it takes quadratic time.
-    near = get_close_matches(word, known, n=1, cutoff=0.6) if len(word) <= 64 else []
+    near = get_close_matches(word, words, n=1, cutoff=0.6) if len(word) <= 64 else []
     if not near:
-        folded = {name.lower().replace("_", ""): name for name in known}
+        folded = {name.lower().replace("_", ""): name for name in words}
         near = [name for name in [folded.get(word.lower().replace("_", ""))] if name]
     return f"; did you mean {str(near[0])!r}?" if near else ""
 
@@ -124,7 +124,7 @@ def enum_field(words: type[StrEnum]) -> GetPydanticSchema:
     """
     written = core_schema.no_info_after_validator_function(
         words,
-        core_schema.literal_schema([each.value for each in words]),
+        core_schema.literal_schema([word.value for word in words]),
         serialization=core_schema.to_string_ser_schema(when_used="always"),
     )
     return GetPydanticSchema(lambda _source, _handler: written)
@@ -216,9 +216,9 @@ class Strict(BaseModel):
         if line["type"] != "extra_forbidden" or len(location) != 1:
             return line
         name = location[0]
-        known = cls.outer_names()
-        hint = guess(name, known) if isinstance(name, str) else ""
-        message = f"there is no such field{hint or '; the fields are ' + ', '.join(known)}"
+        field_names = cls.outer_names()
+        hint = guess(name, field_names) if isinstance(name, str) else ""
+        message = f"there is no such field{hint or '; the fields are ' + ', '.join(field_names)}"
         return InitErrorDetails(
             type=own_error(message, UNKNOWN_FIELD), loc=location, input=line["input"]
         )

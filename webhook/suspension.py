@@ -64,7 +64,9 @@ def parse_suspension(configuration: Mapping[str, Any]) -> Suspension | None:
     until = _time(annotations.get(names.DISABLED_UNTIL), problems)
     saved = _rules(annotations.get(names.DISABLED_RULES), problems)
     silent = tuple(
-        each["name"] for each in configuration.get("webhooks") or () if not each.get("rules")
+        webhook["name"]
+        for webhook in configuration.get("webhooks") or ()
+        if not webhook.get("rules")
     )
     lost = tuple(name for name in silent if not saved.get(name))
     return Suspension(until, saved, silent, lost, tuple(problems))
@@ -75,19 +77,19 @@ def suspend(configuration: Mapping[str, Any], until: datetime) -> Json:
 
     Rules that were saved before stay saved: a second time only moves the end.
     """
-    known = parse_suspension(configuration)
-    saved = dict(known.saved) if known else {}
+    suspension = parse_suspension(configuration)
+    saved = dict(suspension.saved) if suspension else {}
     webhooks = list(configuration.get("webhooks") or ())
-    saved |= {each["name"]: each["rules"] for each in webhooks if each.get("rules")}
-    there = {each["name"] for each in webhooks}
-    kept = {name: rules for name, rules in sorted(saved.items()) if name in there}
+    saved |= {webhook["name"]: webhook["rules"] for webhook in webhooks if webhook.get("rules")}
+    webhook_names = {webhook["name"] for webhook in webhooks}
+    kept = {name: rules for name, rules in sorted(saved.items()) if name in webhook_names}
     return _patch(
         configuration,
         {
             names.DISABLED_UNTIL: until.astimezone(UTC).isoformat(timespec="seconds"),
             names.DISABLED_RULES: json.dumps(kept, separators=(",", ":")),
         },
-        [{**each, "rules": []} for each in webhooks],
+        [{**webhook, "rules": []} for webhook in webhooks],
     )
 
 
@@ -97,14 +99,17 @@ def resume(configuration: Mapping[str, Any]) -> Json:
 
     What is not saved is put back as every entry of Fairlead's has it. Rules that are there stay.
     """
-    known = parse_suspension(configuration)
-    saved = known.saved if known else {}
+    suspension = parse_suspension(configuration)
+    saved = suspension.saved if suspension else {}
     return _patch(
         configuration,
         {names.DISABLED_UNTIL: None, names.DISABLED_RULES: None},
         [
-            {**each, "rules": each.get("rules") or saved.get(each["name"]) or standard_rules()}
-            for each in configuration.get("webhooks") or ()
+            {
+                **webhook,
+                "rules": webhook.get("rules") or saved.get(webhook["name"]) or standard_rules(),
+            }
+            for webhook in configuration.get("webhooks") or ()
         ],
     )
 
@@ -131,21 +136,21 @@ def _time(text: str | None, problems: list[str]) -> datetime | None:
 
 
 def _rules(text: str | None, problems: list[str]) -> dict[str, list[Json]]:
-    found: dict[str, Any] | None = None
+    rules_by_name: dict[str, Any] | None = None
     with suppress(UnreadableText):
-        found = parse_object(text or "")
-    if found is None or not all(map(_are_rules, found.values())):
+        rules_by_name = parse_object(text or "")
+    if rules_by_name is None or not all(map(_are_rules, rules_by_name.values())):
         problems.append(
             f"the annotation {names.DISABLED_RULES} is "
             f"{'missing' if text is None else 'no JSON object of lists of rules'}"
         )
         return {}
-    return found
+    return rules_by_name
 
 
-def _are_rules(found: object) -> bool:
+def _are_rules(rules: object) -> bool:
     return (
-        isinstance(found, list)
-        and bool(found)
-        and all(isinstance(rule, dict) and rule.get("operations") for rule in found)
+        isinstance(rules, list)
+        and bool(rules)
+        and all(isinstance(rule, dict) and rule.get("operations") for rule in rules)
     )

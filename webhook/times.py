@@ -37,10 +37,10 @@ _SPAN: Final = re.compile(SPAN_PATTERN)
 
 def parse_span(text: str) -> timedelta:
     """Parse hours, minutes and seconds: 1h30m, 90s. Raises ValueError for anything else."""
-    found = _SPAN.fullmatch(text)
-    if not text or not found:
+    match = _SPAN.fullmatch(text)
+    if not text or not match:
         raise ValueError(f"{text!r} is not a valid duration: want a value such as 15m, 90s, 1h30m")
-    hours, minutes, seconds = (int((each or "0")[:-1] or 0) for each in found.groups())
+    hours, minutes, seconds = (int((group or "0")[:-1] or 0) for group in match.groups())
     return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 

@@ -75,10 +75,10 @@ def _policies(url: str, ca_bundle: bytes) -> dict[str, Any]:
 def _makers(table: SourceTable) -> Mapping[str, Sequence[str]]:
     """Resources that make pods, by API group. A rule for an absent group matches nothing."""
     every = (kind for kinds in table.pod_kinds.values() for kind in kinds if kind.resource)
-    found = sorted({(kind.group, kind.resource) for kind in every})
+    group_resources = sorted({(kind.group, kind.resource) for kind in every})
     return {
         group: [resource for _, resource in pairs]
-        for group, pairs in groupby(found, key=itemgetter(0))
+        for group, pairs in groupby(group_resources, key=itemgetter(0))
     }
 
 

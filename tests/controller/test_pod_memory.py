@@ -47,9 +47,9 @@ def test_a_pod_that_left_the_watch_is_remembered_until_a_read_finds_nothing() ->
     memory.forget("run", ("run-0", "run-1"))
     names = frozenset({"run-worker-0", "run-worker-1"})
     assert memory.unwatched("run") == names
-    memory.read("run", found=["run-worker-1"], absent=["run-worker-0"])
+    memory.read("run", pod_names=["run-worker-1"], absent=["run-worker-0"])
     assert memory.unwatched("run") == names - {"run-worker-0"}
-    memory.read("run", found=["run-worker-2"], absent=[])
+    memory.read("run", pod_names=["run-worker-2"], absent=[])
     memory.forget_unwatched("run")
     assert memory.unwatched("run") == frozenset()
 

@@ -102,10 +102,10 @@ def parse_write(body: bytes, resources: Collection[str]) -> PolicyRequest:
 
 
 def _object(request: JsonObject, member: str) -> JsonObject:
-    found: JsonObject = review.member(request, member, dict, f"request.{member}")
-    metadata = review.member(found, "metadata", dict, f"request.{member}.metadata")
+    document: JsonObject = review.member(request, member, dict, f"request.{member}")
+    metadata = review.member(document, "metadata", dict, f"request.{member}.metadata")
     review.member(metadata, "name", str, f"request.{member}.metadata.name")
-    return found
+    return document
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -177,8 +177,8 @@ class PolicyHandler:
             for raw in (request.old, request.new)
         )
         # A stored object that is too large can still be deleted, replaced or labelled.
-        known = old if old is None or len(old) <= MOST_BYTES or old == new else None
-        return Write(f"{request.resource}/{request.name}", known, new)
+        old_body = old if old is None or len(old) <= MOST_BYTES or old == new else None
+        return Write(f"{request.resource}/{request.name}", old_body, new)
 
     async def _judgement(self, write: Write, user: str, *, stores: bool) -> Judgement:
         """Return the judgement of a write; `stores`: an object is stored that stays."""
@@ -214,11 +214,11 @@ class PolicyHandler:
             raise NotSynced(f"the definitions cannot be read: {why}") from error
 
     async def _judge_write(self, write: Write, user: str) -> Judgement:
-        known = self.objects.known()
-        if known is not None:
-            found = await self._judge_against(known, write, user)
-            if not found.refusals:
-                return found
+        current_objects = self.objects.known()
+        if current_objects is not None:
+            judgement = await self._judge_against(current_objects, write, user)
+            if not judgement.refusals:
+                return judgement
         return await self._judge_against(await self._live(), write, user)
 
     async def _live(self) -> Mapping[str, bytes]:
@@ -262,7 +262,9 @@ class PolicyHandler:
 def _message(refusals: Sequence[str]) -> str:
     if len(refusals) < 2:
         return f"fairlead: {refusals[0]}" if refusals else ""
-    return f"fairlead: {len(refusals)} errors:\n" + "\n".join(f"- {each}" for each in refusals)
+    return f"fairlead: {len(refusals)} errors:\n" + "\n".join(
+        f"- {refusal}" for refusal in refusals
+    )
 
 
 def _line(request: PolicyRequest, judgement: Judgement, outcome: Outcome) -> dict[str, object]:

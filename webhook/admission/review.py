@@ -145,8 +145,8 @@ def _json(body: bytes, most_values: int) -> Any:
         raise Unreadable(f"the body is not JSON: {error}", body) from None
     # orjson silently reads an integer over 64 bits as a float.
     if outside:
-        for found in _LONG_INTEGER.finditer(outside):
-            _check_int64(found[0], body)
+        for match in _LONG_INTEGER.finditer(outside):
+            _check_int64(match[0], body)
     return value
 
 
@@ -172,8 +172,8 @@ def _outside_texts(body: bytes, most_values: int) -> bytes:
 
 def uid_in(body: bytes) -> str:
     """Return the uid of a review in the form that the API server writes; empty if not found."""
-    found = _UID.match(body)
-    return found[1].decode() if found else ""
+    match = _UID.match(body)
+    return match[1].decode() if match else ""
 
 
 def object_in(body: bytes) -> str:
@@ -182,8 +182,8 @@ def object_in(body: bytes) -> str:
     Empty if the review has no name, or is not in the form that the API server writes.
     """
     head = _UID.match(body)
-    found = _OBJECT.match(body, head.end()) if head else None
-    return f"{found[1].decode()} {found[2].decode()}" if found else ""
+    match = _OBJECT.match(body, head.end()) if head else None
+    return f"{match[1].decode()} {match[2].decode()}" if match else ""
 
 
 def _check_int64(text: bytes, body: bytes) -> None:

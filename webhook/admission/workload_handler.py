@@ -221,10 +221,10 @@ class WorkloadHandler:
             return []
         facts = self._facts(workload, labels, templates)
         until = self.clock() + self.budget / 2
-        found: list[Group] = []
+        groups: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
             judge = partial(self._outcome, facts, {}, pods)
-            for _ in check_replicas(pods, judge, found):
+            for _ in check_replicas(pods, judge, groups):
                 # Pods that are created meanwhile have priority: no request blocks on a warning.
                 await asyncio.sleep(0)
                 if self.clock() > until:
@@ -232,7 +232,7 @@ class WorkloadHandler:
         # A large template takes too long for the event loop.
         faults = await asyncio.to_thread(self.faults_of, workload.new, sources, *beside)
         about = workload.about
-        return write_warnings(about.kind, about.name, about.namespace, found, faults)
+        return write_warnings(about.kind, about.name, about.namespace, groups, faults)
 
     def _is_unchanged(
         self,
@@ -249,13 +249,15 @@ class WorkloadHandler:
             return False
         if _marked(workload.new) and not _marked(workload.old):
             return False
-        return [each.pod(0) for each in before] == [each.pod(0) for each in templates]
+        return [template.pod(0) for template in before] == [
+            template.pod(0) for template in templates
+        ]
 
     def _facts(
         self, workload: _Workload, labels: Mapping[str, str], templates: Sequence[PodTemplate]
     ) -> _Facts:
         # The labels are read only if a template needs them: an author may write anything there.
-        doubtful = any(each.unmarked for each in templates)
+        doubtful = any(template.unmarked for template in templates)
         policies = self.inputs.serving()
         if self._shapes is None or self._shapes[0] is not policies:
             self._shapes = policies, Shapes(policies)
@@ -270,15 +272,15 @@ class WorkloadHandler:
             _CONTROLLERS.get(workload.about.kind, _CONTROLLER),
             (mark_on(workload.about.kind),) if _marked(workload.new) else (),
             workload.size <= MOST_BYTES,
-            doubtful and any(self._reached(each, labels) for each in templates),
+            doubtful and any(self._reached(template, labels) for template in templates),
         )
 
     def _reached(self, pods: PodTemplate, labels: Mapping[str, str]) -> bool:
-        own = pods.pod(0)["metadata"].get("labels")
-        return isinstance(own, dict) and self.reaches(own, labels)
+        pod_labels = pods.pod(0)["metadata"].get("labels")
+        return isinstance(pod_labels, dict) and self.reaches(pod_labels, labels)
 
     def _outcome(
-        self, facts: _Facts, known: _Known, pods: PodTemplate, pod: JsonObject
+        self, facts: _Facts, outcomes: _Known, pods: PodTemplate, pod: JsonObject
     ) -> PodOutcome:
         arrival = facts.world.arrival(
             pod,
@@ -302,33 +304,33 @@ class WorkloadHandler:
         # and on Fairlead's own keys that cannot be parsed, which no policy can match.
         slips = misread(received.own.labels, pod["metadata"].get("annotations") or {})
         alike = shape, tuple(sorted(requests(pod["spec"]).items())), slips
-        if alike not in known:
-            known[alike] = self._judge_pod(received, facts)
-        return known[alike]
+        if alike not in outcomes:
+            outcomes[alike] = self._judge_pod(received, facts)
+        return outcomes[alike]
 
     def _judge_pod(self, received: ReceivedPod, facts: _Facts) -> PodOutcome:
-        found = facts.world.decided(received.arrival)
-        decision, texts = found.decision, [*found.warnings]
+        evaluation = facts.world.decided(received.arrival)
+        decision, texts = evaluation.decision, [*evaluation.warnings]
         nodes = self.inputs.nodes()
         final = decision.placement
         effort = work(final) * len(nodes) if nodes and final else 0
         if nodes and final and received.keeps == OF_DAEMON_SET and effort <= _MOST_WORK:
-            off = held_off(found.made, final, nodes)
+            off = held_off(evaluation.made, final, nodes)
             if off.nodes:
                 texts.append(warning(f"its pods would be rejected {off}"))
-            texts += found.stranded(nodes)
-        if no_node := self._no_node(found):
+            texts += evaluation.stranded(nodes)
+        if no_node := self._no_node(evaluation):
             texts.append(no_node)
-        refusals = found.refusals if facts.small and decision.allowed else ()
+        refusals = evaluation.refusals if facts.small and decision.allowed else ()
         rejection = "; ".join(refusals) if decision.allowed else decision.reason
         return PodOutcome(rejection, tuple(texts))
 
-    def _no_node(self, found: Evaluation) -> str:
+    def _no_node(self, evaluation: Evaluation) -> str:
         """Return why no node admits the pod, as the API server stores it; empty if one does."""
-        pod, decision, world = found.arrival.pod, found.decision, found.world
+        pod, decision, world = evaluation.arrival.pod, evaluation.decision, evaluation.world
         name = decision.placement.runtime_class_name if decision.placement else ""
         if name and name in world.plugins.runtime_classes and decision.allowed:
-            stored = found.stored()
+            stored = evaluation.stored()
             decision = decision._replace(placement=parse_pod(stored))
             merged = {key: stored["spec"].get(key) for key in ("runtimeClassName", "overhead")}
             pod = {**pod, "spec": {**pod["spec"], **merged}}
@@ -336,7 +338,7 @@ class WorkloadHandler:
             # An unknown class may add tolerations.
             spec = {key: value for key, value in pod["spec"].items() if key != "runtimeClassName"}
             pod = {**pod, "spec": spec}
-        if decision.placement and (more := found.possible_tolerations):
+        if decision.placement and (more := evaluation.possible_tolerations):
             # Plugins that may run, too.
             decision = decision._replace(placement=tolerating(decision.placement, more))
         return self.inputs.unplaceable(pod, decision, world.policies)

@@ -53,52 +53,52 @@ class Group:
 
 
 def check_replicas(
-    pods: PodTemplate, judge: Callable[[JsonObject], PodOutcome], found: list[Group]
+    pods: PodTemplate, judge: Callable[[JsonObject], PodOutcome], groups: list[Group]
 ) -> Iterator[None]:
-    """Check the replicas one after the other, and add their results to `found`.
+    """Check the replicas one after the other, and add their results to `groups`.
 
-    `found` is consistent after each step, so the caller may stop or yield to other tasks.
+    `groups` is consistent after each step, so the caller may stop or yield to other tasks.
     """
-    own: list[Group] = []
+    template_groups: list[Group] = []
     last: tuple[JsonObject, PodOutcome] | None = None
     count = 1 if pods.count is None else max(pods.count, 1)
     for index in range(min(count, MOST_REPLICAS)):
         pod = pods.pod(index)
         outcome = last[1] if last and last[0] == pod else judge(pod)
         last = pod, outcome
-        group = next((each for each in own if each.outcome == outcome), None)
+        group = next((other for other in template_groups if other.outcome == outcome), None)
         if group is None:
             group = Group(pods, outcome)
-            own.append(group)
-            found.append(group)
+            template_groups.append(group)
+            groups.append(group)
         group.indexes.append(index)
-        for each in own:
-            each.more = count - index - 1 if each is group else 0
+        for other in template_groups:
+            other.more = count - index - 1 if other is group else 0
         yield
 
 
 def write_warnings(
-    kind: str, name: str, namespace: str, found: Sequence[Group], faults: Sequence[str] = ()
+    kind: str, name: str, namespace: str, groups: Sequence[Group], faults: Sequence[str] = ()
 ) -> list[str]:
     """Return the warnings, each once and rejections first, cut to fit into one response.
 
-    `found` are the groups of all templates that were checked, `faults` the errors in the templates
+    `groups` are the groups of all templates that were checked, `faults` the errors in the templates
     themselves.
     """
     title = f"{kind} {name}"
     texts: list[str] = []
     for reason, who in _group_by_text(
-        found, lambda outcome: (outcome.rejection,) if outcome.rejection else ()
+        groups, lambda outcome: (outcome.rejection,) if outcome.rejection else ()
     ):
-        if _all(who, found):
+        if _all(who, groups):
             subject = f"{_counted(who)} of {title} in {namespace}"
         else:
             subject = f"{title} in {namespace}: {', '.join(map(str, who))}"
         short = fit(reason.removeprefix(SIGNATURE), _LONGEST_REASON)
         texts.append(f"{SIGNATURE}{subject} would be rejected: {short}")
-    texts += [f"{SIGNATURE}{title}: {each}" for each in faults]
-    for warning, who in _group_by_text(found, lambda outcome: outcome.warnings):
-        which = "" if _all(who, found) else f", {', '.join(map(str, who))}"
+    texts += [f"{SIGNATURE}{title}: {fault}" for fault in faults]
+    for warning, who in _group_by_text(groups, lambda outcome: outcome.warnings):
+        which = "" if _all(who, groups) else f", {', '.join(map(str, who))}"
         texts.append(f"{SIGNATURE}{title}{which}: {warning.removeprefix(SIGNATURE)}")
     return fitting(texts)
 
@@ -113,7 +113,9 @@ def mark_on(kind: str) -> str:
 
 def nothing_of(kind: str, name: str, problems: Sequence[str]) -> list[str]:
     """Return the warnings for a workload from which no pods can be created."""
-    return fitting([f"{SIGNATURE}{kind} {name} cannot create pods: {each}" for each in problems])
+    return fitting(
+        [f"{SIGNATURE}{kind} {name} cannot create pods: {problem}" for problem in problems]
+    )
 
 
 def not_read(kind: str, name: str, path: str, error: Exception) -> list[str]:
@@ -124,22 +126,22 @@ def not_read(kind: str, name: str, path: str, error: Exception) -> list[str]:
 
 
 def _group_by_text(
-    found: Iterable[Group], said_of: Callable[[PodOutcome], Iterable[str]]
+    groups: Iterable[Group], said_of: Callable[[PodOutcome], Iterable[str]]
 ) -> list[tuple[str, list[Group]]]:
     """Return each text with the groups to which it applies."""
     who: dict[str, list[Group]] = {}
-    for group in found:
+    for group in groups:
         for text in dict.fromkeys(said_of(group.outcome)):
             who.setdefault(text, []).append(group)
     return list(who.items())
 
 
-def _all(who: Sequence[Group], found: Sequence[Group]) -> bool:
-    return sum(each.number for each in who) == sum(each.number for each in found)
+def _all(who: Sequence[Group], groups: Sequence[Group]) -> bool:
+    return sum(group.number for group in who) == sum(group.number for group in groups)
 
 
 def _counted(who: Sequence[Group]) -> str:
-    number = sum(each.number for each in who)
-    if any(not each.pods.count for each in who):
+    number = sum(group.number for group in who)
+    if any(not group.pods.count for group in who):
         return "pods"
     return "the pod" if number == 1 else f"{number} pods"

@@ -83,5 +83,5 @@ def command(
         json=lambda: check_report.document(given, checked),
         text=lambda: check_report.lines(given, checked),
     )
-    failed = any(strict or each.severity == "error" for each in checked.findings)
+    failed = any(strict or finding.severity == "error" for finding in checked.findings)
     sys.exit(FAILED if failed else DONE)

@@ -86,11 +86,11 @@ def command(
     from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
     from webhook.installation.doctor.result import document, nothing_checked
 
-    known = [check.name for check in CHECKS]
+    check_names = [check.name for check in CHECKS]
     for name in checks:
-        if name not in known:
+        if name not in check_names:
             raise click.UsageError(f"--check {name!r} is not one of {', '.join(_words())}")
-    wanted = [check for check in CHECKS if check.name in (checks or known)]
+    wanted = [check for check in CHECKS if check.name in (checks or check_names)]
     kinds = {kind for check in wanted for kind in check.reads}
 
     def read(client: Client) -> Awaitable[ClusterState]:
@@ -100,8 +100,8 @@ def command(
 
     with errors_exit(UNKNOWN):
         outcomes = diagnose(kubeconfig.ask(read))
-    if checks and outcomes[0].name in known:
-        outcomes = [each for each in outcomes if each.name in checks]
+    if checks and outcomes[0].name in check_names:
+        outcomes = [outcome for outcome in outcomes if outcome.name in checks]
     made = document(outcomes)
     print_result(output, json=lambda: made, text=lambda: lines(outcomes))
     unknown = made["unknown"] or nothing_checked(outcomes)
@@ -115,16 +115,16 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
     made = document(outcomes)
     rows = [
-        (each["severity"], f"{each['check']}: {each['message']}", each["cure"])
-        for each in made["findings"]
+        (finding["severity"], f"{finding['check']}: {finding['message']}", finding["cure"])
+        for finding in made["findings"]
     ]
     rows += [
         (
             "unknown",
-            f"{', '.join(each['checks'])}: could not read {each['what']}: {each['why']}",
-            each["cure"],
+            f"{', '.join(failure['checks'])}: could not read {failure['what']}: {failure['why']}",
+            failure["cure"],
         )
-        for each in made["unread"]
+        for failure in made["unread"]
     ]
     if made["ok"]:
         rows.append(("ok", ", ".join(made["ok"]), ""))

@@ -117,13 +117,13 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
     if server := asked_server(selection):
         answers = answers.asking(server)
     decided = answers.replicas
-    unknown = not_asked(each.evaluation for each in decided)
+    unknown = not_asked(replicas.evaluation for replicas in decided)
     print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
     print_result(
         output,
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
-        names=lambda: [each.source.reference for each in answers.found],
+        names=lambda: [answer.source.reference for answer in answers.found],
     )
     if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unknown]):
         return FAILED
@@ -144,12 +144,12 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
         output,
         json=lambda: {
             "set": offline.policies.hash,
-            "pods": [focus.document(each, offline.policies) for each in decided],
+            "pods": [focus.document(replicas, offline.policies) for replicas in decided],
             "findings": [*map(as_finding, problems)],
             "unread": [*offline.unread],
         },
         text=lambda: focused_lines(decided, offline.policies, focus),
-        names=lambda: [each.template.source.reference for each in decided],
+        names=lambda: [replicas.template.source.reference for replicas in decided],
     )
     failed = fails(selection.fail_on, decided, unknown)
     return FAILED if problems or failed else DONE

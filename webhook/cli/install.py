@@ -153,12 +153,12 @@ def command(
     last_time = (
         None if reset else before._replace(objects=as_installed(before.options, before.sources))
     )
-    own = choices.policies is not None
+    own_policies = choices.policies is not None
     if dry_run:
         look = partial(
             _foretell,
             objects=objects,
-            own=own,
+            own=own_policies,
             before=last_time,
             namespace=namespace or "",
             whole=output == "text",
@@ -177,7 +177,7 @@ def command(
             client,
             objects,
             timeout.total_seconds(),
-            own=own,
+            own_policies=own_policies,
             reports=reports,
             before=last_time,
             namespace=namespace or "",
@@ -233,8 +233,8 @@ def _foretold(key: Key, result: Forecast) -> str:
 def agree(losses: Sequence[str], *, yes: bool) -> None:
     """Print what is taken away or changed, and ask. Raises InstallationError without an answer."""
     click.echo("This installation takes away or changes:", err=True)
-    for each in losses:
-        click.echo(f"  {harmless(each)}", err=True)
+    for loss in losses:
+        click.echo(f"  {harmless(loss)}", err=True)
     if yes:
         return
     if not sys.stdin.isatty():
@@ -250,7 +250,7 @@ async def _run(
     objects: dict[Key, dict[str, object]],
     timeout: float,  # noqa: ASYNC109  (of several waits together)
     *,
-    own: bool,
+    own_policies: bool,
     reports: bool,
     before: LastTime | None,
     namespace: str,
@@ -264,7 +264,7 @@ async def _run(
     may = partial(agree, yes=yes)
     installer = Installer(client, Patience(timeout, progress), progress, may, namespace)
     try:
-        done = await installer.install(objects, own_policies=own, before=before)
+        done = await installer.install(objects, own_policies=own_policies, before=before)
         if reports:
             print_notes(await reports_notes(client))
         return done, installer.untried

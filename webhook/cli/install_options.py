@@ -86,14 +86,14 @@ def read_authority(file: Path) -> bytes:
     """Return the certificates of a PEM file, and nothing else of it: a key would be published."""
     from certs.bundle import certificates, join
 
-    found = certificates(file.read_bytes())
-    if not found:
+    authorities = certificates(file.read_bytes())
+    if not authorities:
         raise click.BadParameter(
             f"{file}: no certificates in PEM; give those of the authority that signed the "
             "webhook's certificate",
             param_hint="--webhook-ca",
         )
-    return join(found)
+    return join(authorities)
 
 
 def is_file(source: str) -> bool:
@@ -111,7 +111,7 @@ def sources_of(
     from webhook.policy.policy_documents import parse
     from webhook.server.folder import read_folder
 
-    found: list[str] = []
+    source_names: list[str] = []
     texts: dict[str, str] = {}
     for file in files:
         if not file.exists():
@@ -121,10 +121,10 @@ def sources_of(
             if wrong := [system for system in systems if system.kind != "RunSource"]:
                 what = f"{file} has a {wrong[0].kind}; want documents RunSource only"
                 raise click.BadParameter(what, param_hint="--source")
-            found += [system.name for system in systems]
+            source_names += [system.name for system in systems]
             if beside.get(file.name) != content.decode():
                 texts[file.name] = content.decode()
-    return found, texts
+    return source_names, texts
 
 
 def files_of(folder: Path) -> dict[str, str]:
@@ -136,12 +136,12 @@ def files_of(folder: Path) -> dict[str, str]:
     from webhook.judgement.set_judgement import load_sound
     from webhook.server.folder import read_folder
 
-    found = read_folder(folder)
-    if not found:
+    content_by_path = read_folder(folder)
+    if not content_by_path:
         raise UnreadableInput([f"{folder}: no policies there (*.yaml, *.yml, *.json)"])
-    load_sound(found)
+    load_sound(content_by_path)
     files: dict[str, str] = {}
-    for path, content in found.items():
+    for path, content in content_by_path.items():
         # A ConfigMap has no folders.
         relative = Path(path).relative_to(folder) if folder.is_dir() else Path(Path(path).name)
         name = "-".join(relative.parts)
@@ -267,13 +267,14 @@ def manifest_options(function: Callable[..., None]) -> Callable[..., None]:
 
         if bool(webhook_url) != bool(webhook_ca):
             raise click.UsageError("give --webhook-url and --webhook-ca together")
-        known = overlays()
-        if unknown := [name for name in overlay_names if name not in known]:
+        existing_overlays = overlays()
+        if unknown := [name for name in overlay_names if name not in existing_overlays]:
             raise click.BadParameter(
-                f"{unknown[0]!r} is not one of {', '.join(known)}", param_hint="--overlay"
+                f"{unknown[0]!r} is not one of {', '.join(existing_overlays)}",
+                param_hint="--overlay",
             )
         files = files_of(policies) if policies else None
-        given = [Path(each) for each in sources if is_file(each)]
+        given = [Path(source) for source in sources if is_file(source)]
         source_names, source_files = sources_of(given, files or {})
         chosen = {
             "nodes": nodes,
@@ -288,7 +289,7 @@ def manifest_options(function: Callable[..., None]) -> Callable[..., None]:
                 *(name for name, wanted in chosen.items() if wanted),
                 *(f"backend-{name}" for name in dict.fromkeys(backends)),
             ),
-            (*(each for each in sources if not is_file(each)), *source_names),
+            (*(source for source in sources if not is_file(source)), *source_names),
             image or "",
             policies=files,
             url=webhook_url or "",

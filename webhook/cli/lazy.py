@@ -41,7 +41,7 @@ class LazyGroup(click.Group):
         self._package = package
         self._sections = sections or {"Commands": dict(sorted((table or {}).items()))}
         self._table = {
-            name: text for each in self._sections.values() for name, text in each.items()
+            name: text for section in self._sections.values() for name, text in section.items()
         }
         self._elsewhere = elsewhere or {}
 

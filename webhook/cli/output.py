@@ -112,15 +112,15 @@ def _reported(report: _Report) -> Iterator[None]:
         raise
     finally:
         if report.kind and report.errors and not report.is_printed:
-            problems = [each for error in report.errors for each in _problems(error)]
+            problems = [problem for error in report.errors for problem in _problems(error)]
             print_result(report.form, json=lambda: {"findings": [*map(as_finding, problems)]})
 
 
 def _problems(error: FairleadError) -> Iterable[object]:
     """Return the findings of an error, or its lines."""
-    found: Iterable[object]
-    found = getattr(error, "findings", None) or getattr(error, "problems", None) or [str(error)]
-    return found
+    problems: Iterable[object]
+    problems = getattr(error, "findings", None) or getattr(error, "problems", None) or [str(error)]
+    return problems
 
 
 def print_result(

@@ -100,20 +100,20 @@ def command(
     kinds: frozenset[Kind] = frozenset(kind for kind in KINDS if asked[kind]) or frozenset(KINDS)
     with errors_exit(UNKNOWN):
         search = Search(kinds, scope.within(kubeconfig), policies, selector)
-        found = kubeconfig.ask(lambda client: search_pods(client, search, progress))
-    print_notes(found.notes)
-    for each in found.unknown:
-        say("unknown", each, "yellow")
+        result = kubeconfig.ask(lambda client: search_pods(client, search, progress))
+    print_notes(result.notes)
+    for reason in result.unknown:
+        say("unknown", reason, "yellow")
     if output == "owners":
-        for line in report.owner_lines(found):
+        for line in report.owner_lines(result):
             click.echo(line)
     else:
         print_result(
             output,
-            json=lambda: report.document(found),
-            text=lambda: report.lines(found),
-            names=lambda: (kubectl_name("", "Pod", each.name) for each in found.findings),
+            json=lambda: report.document(result),
+            text=lambda: report.lines(result),
+            names=lambda: (kubectl_name("", "Pod", finding.name) for finding in result.findings),
         )
-    if found.findings:
+    if result.findings:
         sys.exit(FAILED)
-    sys.exit(UNKNOWN if found.unknown else DONE)
+    sys.exit(UNKNOWN if result.unknown else DONE)

@@ -40,7 +40,7 @@ def show_runs(selection: Selection, cluster_domain: str, output: str) -> bool:
     )
     judged = bool(selection.policies or selection.dry_run)
     shown = [(planned, groups(planned, offline.world, judged=judged)) for planned in plans]
-    replicas = [group.replicas for _, found in shown for group in found]
+    replicas = [group.replicas for _, run_groups in shown for group in run_groups]
     unknown: list[str] = []
     if selection.policies:
         unknown = [*offline.describe_unknown("--namespaces")]
@@ -51,10 +51,10 @@ def show_runs(selection: Selection, cluster_domain: str, output: str) -> bool:
         print_notes([*unknown, *asked_alone(replicas)])
     print_notes(unasked(replicas))
     if output == "objects":
-        print_yaml(manifest for each in shown for manifest in manifests(*each))
+        print_yaml(manifest for preview in shown for manifest in manifests(*preview))
         _say_rejections(shown)
     else:
-        print_text(output, ["\n\n".join("\n".join(lines(*each)) for each in shown)])
+        print_text(output, ["\n\n".join("\n".join(lines(*preview)) for preview in shown)])
     return not (judged and fails(selection.fail_on, replicas, unknown))
 
 

@@ -41,17 +41,17 @@ def show(offline: Offline, decided: Sequence[Replicas], output: str) -> bool:
     if output in ("name", "text", "patch"):
         print_result(
             output,
-            json=lambda: {"pods": [result_of(each).document() for each in decided]},
+            json=lambda: {"pods": [result_of(replicas).document() for replicas in decided]},
             text=lambda: table(_HEAD, [*map(_row, decided)]),
-            names=lambda: [each.template.source.reference for each in decided],
+            names=lambda: [replicas.template.source.reference for replicas in decided],
         )
-    for number, each in enumerate(decided):
+    for number, replicas in enumerate(decided):
         if output == "diff" and number:
             click.echo()
-        for word, line, colour in _aside(each, answered=output in ("diff", "text")):
-            say(word, f"{each.subject}: {line}", colour)
+        for word, line, colour in _aside(replicas, answered=output in ("diff", "text")):
+            say(word, f"{replicas.subject}: {line}", colour)
         # A unified diff of each template or pod, below a line with its result.
-        print_text(output, changes(each) if output == "diff" else ())
+        print_text(output, changes(replicas) if output == "diff" else ())
     return output not in ("yaml", "json") or _print_objects(offline, decided, output)
 
 
@@ -90,8 +90,8 @@ def _print_objects(offline: Offline, decided: Sequence[Replicas], output: str) -
     rejected: list[str] = []
     withheld = False
     for source in offline.objects:
-        groups = [each for each in decided if each.template.source is source]
-        if not all(each.admitted for each in groups):
+        groups = [group for group in decided if group.template.source is source]
+        if not all(group.admitted for group in groups):
             rejected.append(source.title)
         elif (value := _mutated(offline, source, groups)) is not None:
             kept.append(value)
@@ -110,17 +110,17 @@ def _mutated(offline: Offline, source: Object, groups: Sequence[Replicas]) -> Js
     The result is evaluated again: an object of which the webhook would make something else is not
     printed.
     """
-    own = [each for each in offline.templates if each.source is source]
-    evaluated = [each.template for each in groups]
-    if any(template not in evaluated for template in own):
+    source_templates = [template for template in offline.templates if template.source is source]
+    evaluated = [group.template for group in groups]
+    if any(template not in evaluated for template in source_templates):
         return None
     for unknown in filter(None, map(undecided_selector, groups)):
         say("error", f"not printed: {source.title}: {unknown.reason}; {unknown.remedy}")
         return None
     value = copy.deepcopy(source.value)
-    for template in own:
-        alike = [each for each in groups if each.template is template]
-        if len({_printed(each) for each in alike}) > 1:
+    for template in source_templates:
+        alike = [group for group in groups if group.template is template]
+        if len({_printed(group) for group in alike}) > 1:
             _withhold(source, alike)
             return None
         value = template.put(value, alike[0].mutated())
@@ -129,12 +129,12 @@ def _mutated(offline: Offline, source: Object, groups: Sequence[Replicas]) -> Js
     printed = replace(source, value=value)
     templates = templates_of(printed, offline.objects, offline.policies.sources)
     again = decisions(replace(offline, objects=[printed], templates=templates))
-    wanted = [_stored(each) for each in groups]
+    wanted = [_stored(group) for group in groups]
     changed = [
-        each
-        for each in again
-        if each.decision.result == "rejected"
-        or (each.decision.result == "placed" and _stored(each) not in wanted)
+        group
+        for group in again
+        if group.decision.result == "rejected"
+        or (group.decision.result == "placed" and _stored(group) not in wanted)
     ]
     if changed:
         _withhold(source, changed)
@@ -144,10 +144,10 @@ def _mutated(offline: Offline, source: Object, groups: Sequence[Replicas]) -> Js
 def _withhold(source: Object, groups: Sequence[Replicas]) -> None:
     cause = (
         "no field of it expresses what policies set"
-        if any(each.template.built for each in groups)
+        if any(group.template.built for group in groups)
         else "its pods would differ from each other, and one template cannot express that"
     )
-    becomes = "; ".join(f"{each.pods or 'its pod'}: {outcome_text(each)}" for each in groups)
+    becomes = "; ".join(f"{group.pods or 'its pod'}: {outcome_text(group)}" for group in groups)
     say("error", f"not printed: {source.title}: {cause}: {becomes}. -o patch prints each of them")
 
 
@@ -156,10 +156,12 @@ def _stored(replicas: Replicas) -> PodPlacement:
 
     A taint has one key, so the order of tolerations of different keys does not matter.
     """
-    found = parse_pod(replicas.evaluation.stored())._replace(annotations={})
-    if not all(each.get("key") for each in found.tolerations):
-        return found
-    return found._replace(tolerations=sorted(found.tolerations, key=lambda each: each["key"]))
+    placement = parse_pod(replicas.evaluation.stored())._replace(annotations={})
+    if not all(toleration.get("key") for toleration in placement.tolerations):
+        return placement
+    return placement._replace(
+        tolerations=sorted(placement.tolerations, key=lambda toleration: toleration["key"])
+    )
 
 
 def _printed(replicas: Replicas) -> str:

@@ -187,7 +187,7 @@ def _objects(policies: Path | None) -> list[tuple[str, dict[str, Any]]]:
     from webhook.server.folder import read_folder
 
     documents = of_files(read_folder(policies)) if policies else []
-    return [(key.collection, each) for key, each in ordered(documents).items()]
+    return [(key.collection, document) for key, document in ordered(documents).items()]
 
 
 @command.command(cls=Command)
@@ -278,8 +278,8 @@ def _others() -> str:
     """Return the end of a message about a sandbox that is absent: the names of those there are."""
     from webhook.sandbox import instances
 
-    there = ", ".join(instances.names())
-    return f"; choose another with --name: {there}" if there else ""
+    sandbox_names = ", ".join(instances.names())
+    return f"; choose another with --name: {sandbox_names}" if sandbox_names else ""
 
 
 def _lines(status: Status) -> Iterator[str]:
@@ -293,20 +293,25 @@ def _lines(status: Status) -> Iterator[str]:
     yield f"  operators   {', '.join(status.operators) or 'none'}"
     yield ""
     rows = [
-        (each.name, each.version, str(each.pid), "running" if each.running else "gone")
-        for each in status.components
+        (
+            component.name,
+            component.version,
+            str(component.pid),
+            "running" if component.running else "gone",
+        )
+        for component in status.components
     ]
     yield from table(("component", "version", "pid", "state"), rows)
     if status.nodes:
         yield ""
         nodes = [
             (
-                each.name,
-                "Ready" if each.ready else "NotReady",
-                each.zone,
-                str(each.pods),
-                ", ".join(each.taints),
+                node.name,
+                "Ready" if node.ready else "NotReady",
+                node.zone,
+                str(node.pods),
+                ", ".join(node.taints),
             )
-            for each in status.nodes
+            for node in status.nodes
         ]
         yield from table(("node", "state", "zone", "pods", "taints"), nodes)

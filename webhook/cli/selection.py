@@ -72,17 +72,19 @@ def fails(
 
     `unknown` has lines about unknown facts. Pods without a node are named on stderr.
     """
-    found = not all(each.admitted for each in decided)
-    for each in decided if "no-node" in wanted else ():
-        nodes = each.evaluation.nodes
-        if nodes and each.decision.allowed and nodes.none_left:
-            say("no node", f"{each.subject}: none of the {nodes.last.total} nodes admits it")
-            found = True
+    failure = not all(replicas.admitted for replicas in decided)
+    for replicas in decided if "no-node" in wanted else ():
+        nodes = replicas.evaluation.nodes
+        if nodes and replicas.decision.allowed and nodes.none_left:
+            say("no node", f"{replicas.subject}: none of the {nodes.last.total} nodes admits it")
+            failure = True
     if "warning" in wanted:
-        found |= any(each.warnings or each.decision.result == "not-sent" for each in decided)
+        failure |= any(
+            replicas.warnings or replicas.decision.result == "not-sent" for replicas in decided
+        )
     if "unknown" in wanted:
-        found |= any(unknown)
-    return found
+        failure |= any(unknown)
+    return failure
 
 
 def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:
@@ -108,9 +110,9 @@ def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers
             )
         )
         stamps = [pod.stamp for pod in answers.pods if pod.stamp]
-        stamped = [name for each in stamps for name in each.all_policies]
+        stamped = [name for stamp in stamps for name in stamp.all_policies]
         check_policy(focus or Focus(), answers.policies, stamped)
     print_notes(answers.notes)
-    for each in answers.unjudged:
-        say("unknown", each, "yellow")
+    for reason in answers.unjudged:
+        say("unknown", reason, "yellow")
     return answers

@@ -38,7 +38,9 @@ class Command(click.Command):
             if error.option_name == "-f" and any("PATH" in (each or "") for each in paths):
                 text = "No such option '-f': give the path alone."
                 raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
-            near = [each for each in error.possibilities or () if not each.startswith(_DANGEROUS)]
+            near = [
+                option for option in error.possibilities or () if not option.startswith(_DANGEROUS)
+            ]
             raise click.NoSuchOption(error.option_name, error.message, near, error.ctx) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -51,8 +53,8 @@ class Command(click.Command):
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(summary)
-        blocks = [each.removeprefix(_BLOCK) for each in parts if each.startswith(_BLOCK)]
-        codes = [each.splitlines() for each in blocks if each.startswith("Exit codes")]
+        blocks = [part.removeprefix(_BLOCK) for part in parts if part.startswith(_BLOCK)]
+        codes = [block.splitlines() for block in blocks if block.startswith("Exit codes")]
         for text in blocks:
             if text.startswith("Examples"):
                 _write(formatter, text.splitlines())

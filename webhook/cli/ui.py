@@ -113,7 +113,7 @@ def command(
     texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes, kubeconfig)
     token, name = ("", "") if no_token else (secrets.token_urlsafe(24), own_name())
     with ExitStack() as ending:
-        sockets = [ending.enter_context(each) for each in listen(port)]
+        sockets = [ending.enter_context(listener) for listener in listen(port)]
         at_port = f":{sockets[0].getsockname()[1]}/"
         address = f"http://{name or '127.0.0.1'}{at_port}"
         click.echo(f"{address}?{PARAMETER}={token}" if token else address)

@@ -107,14 +107,14 @@ def command(
             dry_run=dry_run,
         )
 
-    found = kubeconfig.ask(remove)
-    deleted = [str(key) for key in found.deleted]
+    result = kubeconfig.ask(remove)
+    deleted = [str(key) for key in result.deleted]
     print_result(
         output,
-        json=lambda: {"dryRun": dry_run, "deleted": deleted, "left": list(found.left)},
+        json=lambda: {"dryRun": dry_run, "deleted": deleted, "left": list(result.left)},
         text=lambda: (
             *(f"{'would delete' if dry_run else 'deleted'} {key}" for key in deleted),
-            *(f"left: {left}" for left in found.left),
+            *(f"left: {left}" for left in result.left),
             *(() if deleted else ("there was nothing of Fairlead's to delete",)),
         ),
     )

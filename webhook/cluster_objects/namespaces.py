@@ -76,8 +76,8 @@ class Namespaces:
         labels other policies would match. A 404 raises too: the API server creates a pod only in an
         existing namespace, so the answer is outdated.
         """
-        known = self.peek(name)
-        return await self.live(name) if known is None else known
+        labels = self.peek(name)
+        return await self.live(name) if labels is None else labels
 
     async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:
         """Read the labels from the API server, at most a second ago. Raises NotSynced.
@@ -86,16 +86,18 @@ class Namespaces:
         Callers for one namespace share an answer, and reads are rate limited.
         """
         called_at = self._clock()
-        known = self._reads.get(name)
-        if known and fresh:
-            await asyncio.sleep(max(0.0, known[0] + _APART - called_at))
+        shared_read = self._reads.get(name)
+        if shared_read and fresh:
+            await asyncio.sleep(max(0.0, shared_read[0] + _APART - called_at))
             # Another caller that waited may have started a read that serves all.
             later = self._reads.get(name)
-            known = later if later and later[0] >= called_at and later is not known else None
-        if known is None:
-            known = self._begin(name)
+            shared_read = (
+                later if later and later[0] >= called_at and later is not shared_read else None
+            )
+        if shared_read is None:
+            shared_read = self._begin(name)
         # The cancellation of one request must not cancel the shared read.
-        return await asyncio.shield(known[1])
+        return await asyncio.shield(shared_read[1])
 
     def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
         now = self._clock()
@@ -144,7 +146,7 @@ class Namespaces:
 
 async def read_namespace(client: Client, name: str) -> dict[str, Any]:
     """Return the Namespace object. Raises ClusterError, without a status if it does not exist."""
-    found = await client.find(NAMESPACES.path_of(check_namespace(name)))
-    if found is None:
+    namespace = await client.find(NAMESPACES.path_of(check_namespace(name)))
+    if namespace is None:
         raise ClusterError(f"there is no namespace {name}; see kubectl get namespaces")
-    return found
+    return namespace

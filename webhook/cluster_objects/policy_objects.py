@@ -127,14 +127,14 @@ class PolicyObjects(Generic[T]):
 
     def trouble(self) -> str:
         """Return why a collection cannot be read, with the cure; "" if all can be read."""
-        found = (
+        troubles = (
             _undefined(resource, ", so there are none; to have them")
             if watch.undefined
             else with_cure(resource, watch.last_error)
             for resource, watch in self._watches.items()
             if watch.last_error
         )
-        return "; ".join(dict.fromkeys(found))
+        return "; ".join(dict.fromkeys(troubles))
 
     async def dropped(self, resource: str) -> str:
         """Return which fields the API server drops now from one of KINDS, with the cure; or "".
@@ -178,18 +178,20 @@ class PolicyObjects(Generic[T]):
             # Nothing that is read now is whole.
             self._identities = dict.fromkeys(served)
             return text
-        there = {name: each.identity for name, each in served.items() if each.identity}
+        identities = {
+            name: definition.identity for name, definition in served.items() if definition.identity
+        }
         # One that is new brings new objects alone; of one that is gone, others report the loss.
-        if any(self._identities.get(name, new) != new for name, new in there.items()):
+        if any(self._identities.get(name, new) != new for name, new in identities.items()):
             self._list_at, self._listed = self._clock() + DEFINITION_SETTLES, {}
-        self._identities |= there
+        self._identities |= identities
         return ""
 
     def _list_again(self) -> str:
         if self._list_at is not None:
             if self._clock() >= self._list_at:
                 watches = [*self._watches.values()]
-                self._listed = {each: each.lists for each in watches if not each.undefined}
+                self._listed = {watch: watch.lists for watch in watches if not watch.undefined}
                 self._list_at = None
                 self._all_watches.restart(*watches)
             return _CHANGED
@@ -219,13 +221,15 @@ class PolicyObjects(Generic[T]):
 
     async def _verbs(self) -> Mapping[str, Sequence[str]]:
         """Return the verbs of each resource from discovery, which every client may read."""
-        found = await self._client.resources(ApiPath.of_version(names.API_VERSION))
-        return {str(resource.get("name")): resource.get("verbs") or () for resource in found}
+        resources = await self._client.resources(ApiPath.of_version(names.API_VERSION))
+        return {str(resource.get("name")): resource.get("verbs") or () for resource in resources}
 
 
 def _dropped(served: Mapping[str, ServedDefinition]) -> str:
-    found = reports({name: each for name, each in served.items() if each.drops})
-    return f"{'; '.join(found.values())}; {CURE}" if found else ""
+    report_by_name = reports(
+        {name: definition for name, definition in served.items() if definition.drops}
+    )
+    return f"{'; '.join(report_by_name.values())}; {CURE}" if report_by_name else ""
 
 
 async def read_whole_objects(client: Client) -> dict[str, bytes]:

@@ -53,9 +53,9 @@ class ServedDefinition(NamedTuple):
 class ServedDefinitions:
     """Reads definitions of the cluster. `own` makes those of this version."""
 
-    def __init__(self, client: Client, own: Callable[[], Iterable[Json]]) -> None:
+    def __init__(self, client: Client, make_definitions: Callable[[], Iterable[Json]]) -> None:
         self._client = client
-        self._make_own = own
+        self._make_own = make_definitions
         self._own: Mapping[str, Json] = {}
         self._known: dict[str, ServedDefinition] = {}
 
@@ -65,36 +65,36 @@ class ServedDefinitions:
         What is read is what the API server stores. It serves by a new definition at once, and by a
         changed one a moment later.
         """
-        own = await self._definitions()
-        found = await asyncio.gather(*(self.read_one(name) for name in own))
-        return dict(zip(own, found, strict=True))
+        definitions = await self._definitions()
+        served_definitions = await asyncio.gather(*(self.read_one(name) for name in definitions))
+        return dict(zip(definitions, served_definitions, strict=True))
 
     async def _definitions(self) -> Mapping[str, Json]:
         if not self._own:
             # It takes a tenth of a second.
             made = await asyncio.to_thread(lambda: [*self._make_own()])
-            self._own = {str(each["metadata"]["name"]): each for each in made}
+            self._own = {str(definition["metadata"]["name"]): definition for definition in made}
         return self._own
 
     async def read_one(self, name: str) -> ServedDefinition:
         """Read the definition of this name. Raises ClusterError."""
-        own = (await self._definitions())[name]
-        path, known = DEFINITIONS.path_of(name), self._known.get(name)
+        definition = (await self._definitions())[name]
+        path, cached_definition = DEFINITIONS.path_of(name), self._known.get(name)
         try:
-            if known:
+            if cached_definition:
                 # A definition has 200 KB; without its content, 2. Version 0: as the API server has
                 # it in memory, from where it also serves objects by it; not read from etcd.
                 now = await self._client.get(path, query=_IN_MEMORY, accept=METADATA)
-                if known.identity == _identity(now):
-                    return known
+                if cached_definition.identity == _identity(now):
+                    return cached_definition
             whole = await self._client.get(path)
         except ClusterError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            return ServedDefinition(None, compare(own, None))
-        found = compare(own, whole)
-        both = (own, whole) if found.differs else None
-        self._known[name] = served = ServedDefinition(_identity(whole), found, both)
+            return ServedDefinition(None, compare(definition, None))
+        comparison = compare(definition, whole)
+        both = (definition, whole) if comparison.differs else None
+        self._known[name] = served = ServedDefinition(_identity(whole), comparison, both)
         return served
 
 
@@ -105,18 +105,18 @@ def _identity(definition: Json) -> tuple[str, int]:
 
 def reports(served: Mapping[str, ServedDefinition]) -> Mapping[str, str]:
     """Return what the definitions lack, by name; none that lacks nothing."""
-    found = {
+    text_by_name = {
         name: f"the cluster has no definition {name}"
-        if each.identity is None
-        else each.comparison.report(name)
-        for name, each in served.items()
+        if definition.identity is None
+        else definition.comparison.report(name)
+        for name, definition in served.items()
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in text_by_name.items() if text}
 
 
 def differing(served: Mapping[str, ServedDefinition]) -> Mapping[str, tuple[Json, Json]]:
     """Return the own definition and that of the cluster, by name, where they differ."""
-    return {name: each.both for name, each in served.items() if each.both}
+    return {name: definition.both for name, definition in served.items() if definition.both}
 
 
 def newer_objects(
@@ -127,12 +127,14 @@ def newer_objects(
     definitions: the own one and that of the cluster, by name.
     objects: their texts, by resource and name: `placementpolicies/spot`.
     """
-    found = {
+    parts_by_place = {
         place: newer_parts(*both, orjson.loads(text))
         for place, text in objects.items()
         if (both := definitions.get(f"{place.partition('/')[0]}.{names.GROUP}"))
     }
-    return {place: first_few(parts, _MOST_NAMED) for place, parts in found.items() if parts}
+    return {
+        place: first_few(parts, _MOST_NAMED) for place, parts in parts_by_place.items() if parts
+    }
 
 
 def older_than(newer: Mapping[str, str]) -> str:

@@ -71,11 +71,11 @@ class Sharing:
         labels = {key: sys.intern(value) for key, value in node.labels.items()}
         allocatable = node.allocatable
         if allocatable is not None:
-            known = tuple(sorted(allocatable.items()))
+            allocatable_key = tuple(sorted(allocatable.items()))
             row = self._row(allocatable)
-            allocatable = _share(self._allocatable, known, row)
-        each = tuple((t.get("key"), t.get("value"), t.get("effect")) for t in node.taints)
-        taints = _share(self._taints, each, tuple(_of_taint(taint) for taint in node.taints))
+            allocatable = _share(self._allocatable, allocatable_key, row)
+        taints_key = tuple((t.get("key"), t.get("value"), t.get("effect")) for t in node.taints)
+        taints = _share(self._taints, taints_key, tuple(_of_taint(taint) for taint in node.taints))
         return node._replace(
             name=sys.intern(node.name),
             labels=self._row(labels),
@@ -90,9 +90,9 @@ class Sharing:
 
 
 def _share(pool: dict[Hashable, T], key: Hashable, value: T) -> T:
-    known = pool.get(key)
-    if known is not None:
-        return known
+    existing = pool.get(key)
+    if existing is not None:
+        return existing
     if len(pool) >= _POOL_ENTRIES:
         pool.clear()
     pool[key] = value

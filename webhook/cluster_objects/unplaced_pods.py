@@ -48,7 +48,7 @@ async def find_unplaced(
     The entries are those that should be in force, whether or not they are. `namespaces` are labels
     by name; `everywhere`: these are all namespaces. Raises ClusterError.
     """
-    found: set[Unplaced] = set()
+    unplaced_pods: set[Unplaced] = set()
     for entry in entries:
         reached = {
             name
@@ -61,22 +61,22 @@ async def find_unplaced(
         paths = [CollectionPath("v1", "pods", name) for name in sorted(reached)]
         # Few pods have a mark. Without a mark in the selector, nearly all would be listed.
         if everywhere and any(
-            each["operator"] in ("In", "Exists") for each in expressions(selector)
+            expression["operator"] in ("In", "Exists") for expression in expressions(selector)
         ):
             paths = [CollectionPath("v1", "pods")]
         for path in paths:
             pods = await client.list(path, read_pod, query=query)
-            found.update(pod for pod in pods.items if pod and pod.namespace in reached)
-    return sorted(found)
+            unplaced_pods.update(pod for pod in pods.items if pod and pod.namespace in reached)
+    return sorted(unplaced_pods)
 
 
 def selector_query(selector: Json) -> str:
     """Return a label selector in the form of a query."""
     return ",".join(
-        _WRITTEN[each["operator"]].format(
-            key=each["key"], values=",".join(each.get("values") or ())
+        _WRITTEN[expression["operator"]].format(
+            key=expression["key"], values=",".join(expression.get("values") or ())
         )
-        for each in expressions(selector)
+        for expression in expressions(selector)
     )
 
 

@@ -71,15 +71,15 @@ class ClusterClasses:
         objects.
         """
         return {
-            kind: each.cache.items()
-            for kind, each in self._watches.items()
-            if each.cache.synced and (each.undefined or not each.last_error)
+            kind: watch.cache.items()
+            for kind, watch in self._watches.items()
+            if watch.cache.synced and (watch.undefined or not watch.last_error)
         }
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call `listener` after each change."""
-        for each in self._watches.values():
-            each.cache.subscribe(lambda _change: listener())
+        for watch in self._watches.values():
+            watch.cache.subscribe(lambda _change: listener())
 
 
 class WebhookClasses(ClusterClasses):
@@ -125,8 +125,8 @@ class PriorityClasses:
         return self._default
 
     def _choose(self, _: Change[int]) -> None:
-        found = self.cache.items()
-        self._default = min(found, key=lambda name: (found[name], name), default=None)
+        priorities = self.cache.items()
+        self._default = min(priorities, key=lambda name: (priorities[name], name), default=None)
 
 
 # The size of a list page. A node has about 20 KB of JSON, most of it its list of images. A page of
@@ -157,8 +157,8 @@ class NodeView:
         if not self.cache.synced:
             return None
         if self._tuple is None:
-            known = self.cache.items()
-            self._tuple = tuple(known[name] for name in sorted(known))
+            node_by_name = self.cache.items()
+            self._tuple = tuple(node_by_name[name] for name in sorted(node_by_name))
         return self._tuple
 
     def subscribe(self, listener: Callable[[], None]) -> None:

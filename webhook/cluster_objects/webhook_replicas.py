@@ -47,8 +47,10 @@ def pods(namespace: str) -> CollectionPath:
 async def running(client: Client, namespace: str, component: str = WEBHOOK) -> Sequence[Replica]:
     """List the replicas in a namespace, sorted by name. Raises ClusterError."""
     query = {"labelSelector": f"{_SELECTOR}{component}"}
-    found = await client.list(pods(namespace), _replica, query=query)
-    return sorted((each for each in found.items if each), key=lambda replica: replica.name)
+    listing = await client.list(pods(namespace), _replica, query=query)
+    return sorted(
+        (replica for replica in listing.items if replica), key=lambda replica: replica.name
+    )
 
 
 class NoReplica(ClusterError):
@@ -61,14 +63,16 @@ async def read_by_replica(client: Client, component: str = WEBHOOK) -> Mapping[s
     Needs the right to get pods/proxy in Fairlead's namespace. Raises ClusterError, also if no
     replica runs or one does not answer, because incomplete numbers would be wrong.
     """
-    found = await running(client, names.NAMESPACE, component)
-    if not found:
+    replicas = await running(client, names.NAMESPACE, component)
+    if not replicas:
         raise NoReplica(
             f"no replica of the {component} runs in the namespace {names.NAMESPACE}: run "
             "`fairlead doctor`"
         )
-    texts = await asyncio.gather(*(_text(client, f"{each.name}:{each.port}") for each in found))
-    return dict(zip((each.name for each in found), texts, strict=True))
+    texts = await asyncio.gather(
+        *(_text(client, f"{replica.name}:{replica.port}") for replica in replicas)
+    )
+    return dict(zip((replica.name for replica in replicas), texts, strict=True))
 
 
 async def read_unmet(client: Client, name: str, port: int) -> Mapping[str, str]:
@@ -87,9 +91,9 @@ async def read_unmet(client: Client, name: str, port: int) -> Mapping[str, str]:
         answer = error.answer
     conditions = answer.get("conditions")
     return {
-        condition: str(each.get("reason") or "no reason given")
-        for condition, each in (conditions if isinstance(conditions, dict) else {}).items()
-        if isinstance(each, dict) and not each.get("ready")
+        condition: str(state.get("reason") or "no reason given")
+        for condition, state in (conditions if isinstance(conditions, dict) else {}).items()
+        if isinstance(state, dict) and not state.get("ready")
     }
 
 

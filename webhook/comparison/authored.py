@@ -60,7 +60,7 @@ class Authored(NamedTuple):
 
 
 def without_credits(
-    own: PodPlacement, credited: Mapping[str, Sequence[str]], policies: PolicySet
+    placement: PodPlacement, credited: Mapping[str, Sequence[str]], policies: PolicySet
 ) -> Authored:
     """Return the placement without what a stamp credits: `credited` are fields by policy.
 
@@ -68,13 +68,13 @@ def without_credits(
     that is specific enough.
     """
     settings: dict[tuple[str, str], list[PlacementSetting]] = {}
-    for each in policies.policies:
-        for setting in each.settings:
-            there = settings.setdefault((each.name, setting.field), [])
-            there.append(setting)
+    for current_policy in policies.policies:
+        for setting in current_policy.settings:
+            field_settings = settings.setdefault((current_policy.name, setting.field), [])
+            field_settings.append(setting)
             if isinstance(setting, CapacitySetting) and setting.fallback:
-                there.append(setting.give_up())
-    result = own._replace(annotations=_without(own.annotations, names.PLACEMENT))
+                field_settings.append(setting.give_up())
+    result = placement._replace(annotations=_without(placement.annotations, names.PLACEMENT))
     unsure: list[Credit] = []
     doubtful: set[str] = set()
     # What was ANDed into the required terms. Two of them may share a requirement.
@@ -84,10 +84,12 @@ def without_credits(
             # In a pod with nodeName, policies set no field that chooses a node. Its own values
             # there are credited anyway.
             row = BY_NAME.get(_NAME.findall(field)[0])
-            if own.node_name and row and row.chooses_node:
+            if placement.node_name and row and row.chooses_node:
                 continue
             held = [
-                setting for setting in settings.get((policy, field), ()) if setting.holds_in(own)
+                setting
+                for setting in settings.get((policy, field), ())
+                if setting.holds_in(placement)
             ]
             conditions += [setting.condition for setting in held]
             undone = result if held else without_field(result, field, policies.classes)
@@ -96,26 +98,28 @@ def without_credits(
             if field.startswith("capacity[") and not held:
                 # A class that has changed since leaves its old values.
                 doubtful |= _OF_CLASS
-                known = policies.classes.get(field[len("capacity[") : -1])
-                conditions += [mode.condition(known) for mode in MODES] if known else ()
+                capacity_class = policies.classes.get(field[len("capacity[") : -1])
+                conditions += (
+                    [mode.condition(capacity_class) for mode in MODES] if capacity_class else ()
+                )
             if undone is None:
                 doubtful.add(field)
                 unsure.append(Credit(policy, field))
             else:
                 result = undone
-    for capacity, mode, weight in _requested_classes(own, policies.classes):
+    for capacity, mode, weight in _requested_classes(placement, policies.classes):
         result = without_class(result, capacity, weight)
         conditions.append(mode.condition(capacity))
-    result = result._replace(required=_relieved(own.required, conditions))
+    result = result._replace(required=_relieved(placement.required, conditions))
     return Authored(result, tuple(unsure), frozenset(doubtful))
 
 
 def _requested_classes(
-    own: PodPlacement, classes: Mapping[str, CapacityClass]
+    placement: PodPlacement, classes: Mapping[str, CapacityClass]
 ) -> Iterator[tuple[CapacityClass, Mode, int | None]]:
     """Yield the modes that the pod's own annotation requests; they are requested again."""
     try:
-        requests = capacity_request.parse(own.annotations.get(names.CAPACITY, ""), classes)
+        requests = capacity_request.parse(placement.annotations.get(names.CAPACITY, ""), classes)
     except capacity_request.InvalidRequest:
         return
     for request in requests:
@@ -157,7 +161,11 @@ def _corrected(field: Field, left: Any, origin: Any) -> Any:
 
 def _added(left: Sequence[Toleration], doubtful: Collection[str]) -> list[Toleration]:
     sure = _TOLERATIONS not in doubtful
-    return [each for each in left if sure or str(each.get("key")).startswith(_OF_STATE)]
+    return [
+        toleration
+        for toleration in left
+        if sure or str(toleration.get("key")).startswith(_OF_STATE)
+    ]
 
 
 def _required(
@@ -165,8 +173,12 @@ def _required(
 ) -> list[Term] | None:
     """Return the author's terms, and the conditions that others ANDed into each of them."""
     # A term that no node meets is gone, and may have left one of the author's that names a node.
-    own = any(term in (origin or ()) for term in left or ())
-    if node_affinity.only_node(left) and not node_affinity.only_node(origin) and not own:
+    has_origin_term = any(term in (origin or ()) for term in left or ())
+    if (
+        node_affinity.only_node(left)
+        and not node_affinity.only_node(origin)
+        and not has_origin_term
+    ):
         # The DaemonSet controller has met the template's own terms, and names the node instead.
         return [{"matchFields": [*((left or [{}])[0].get("matchFields") or ())]}]
     if REQUIRED_NODES in doubtful or not left or left == origin:
@@ -176,7 +188,7 @@ def _required(
     added = [
         _minus(term, part) for term in left for part in origin if node_affinity.contains(term, part)
     ]
-    alike = bool(added) and all(each == added[0] for each in added)
+    alike = bool(added) and all(term == added[0] for term in added)
     return node_affinity.narrowed(origin, added[:1]) if alike and added[0] else origin
 
 
@@ -193,7 +205,7 @@ def _lists(
 
 
 def _joined(first: list[T], then: Sequence[T]) -> list[T]:
-    return [*first, *(each for each in then if each not in first)]
+    return [*first, *(item for item in then if item not in first)]
 
 
 def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
@@ -201,16 +213,23 @@ def _without(members: Mapping[str, str], key: str) -> dict[str, str]:
 
 
 def _relieved(
-    own: Sequence[Term] | None, conditions: Sequence[Sequence[Term] | None]
+    required_terms: Sequence[Term] | None, conditions: Sequence[Sequence[Term] | None]
 ) -> list[Term] | None:
     """Return required terms without the conditions that were ANDed into them; None if they are all
     of one.
     """
     result: list[Term] = []
-    for term in own or ():
+    for term in required_terms or ():
         left = term
         for terms in conditions:
-            part = next((each for each in terms or () if node_affinity.contains(term, each)), None)
+            part = next(
+                (
+                    condition_term
+                    for condition_term in terms or ()
+                    if node_affinity.contains(term, condition_term)
+                ),
+                None,
+            )
             left = left if part is None else _minus(left, part)
         if node_affinity.is_empty(left) and not node_affinity.is_empty(term):
             return None
@@ -229,6 +248,6 @@ def _minus(term: Term, part: Term) -> Term:
 
 
 def _without_part(
-    own: Sequence[Requirement] | None, part: Sequence[Requirement] | None
+    requirements: Sequence[Requirement] | None, part: Sequence[Requirement] | None
 ) -> list[Requirement]:
-    return [each for each in own or () if each not in (part or ())]
+    return [requirement for requirement in requirements or () if requirement not in (part or ())]

@@ -52,8 +52,8 @@ class Comparison:
             return "no run"
         if not (before.allowed or after.allowed):
             return "rejected"
-        one, other = old.placement, new.placement
-        alike = one is not None and other is not None and same_placement(one, other)
+        placement, other = old.placement, new.placement
+        alike = placement is not None and other is not None and same_placement(placement, other)
         # For the same placement, a class that creates nodes may have been added or removed.
         if alike and (self._same_classes or old.world.nodes is None):
             return "same"
@@ -86,23 +86,23 @@ class Comparison:
     def _fields(self, old: Decision, new: Decision) -> list[FieldChange]:
         counts = _EFFECTIVE if old.allowed and new.allowed else _REJECTED
         before, after = _by_key(old.trace), _by_key(new.trace)
-        found = []
+        changes = []
         for key in dict.fromkeys((*after, *before)):
             was, now = before.get(key, ()), after.get(key, ())
             effective = any(entry.outcome in counts for entry in (*was, *now))
             if effective and (was != now or self._old.get(key) != self._new.get(key)):
-                found.append(FieldChange(*key, _text(was, counts), _text(now, counts)))
-        return found
+                changes.append(FieldChange(*key, _text(was, counts), _text(now, counts)))
+        return changes
 
     def _differs(self, policy: str, fields: Collection[FieldChange]) -> bool:
         keys = [field[:3] for field in fields if field.policy == policy]
         return any(self._old.get(key) != self._new.get(key) for key in keys)
 
 
-def _side(found: Evaluation) -> Side:
-    if found.refusals:
-        return Side("rejected", "; ".join(found.refusals))
-    decision, nodes = found.decision, found.nodes
+def _side(evaluation: Evaluation) -> Side:
+    if evaluation.refusals:
+        return Side("rejected", "; ".join(evaluation.refusals))
+    decision, nodes = evaluation.decision, evaluation.nodes
     if not decision.allowed or nodes is None or nodes.unread.what:
         return Side(decision.result, decision.reason)
     shut = () if nodes.last.admitted else nodes.last.shut[:_TOLD]
@@ -110,7 +110,7 @@ def _side(found: Evaluation) -> Side:
         decision.result,
         decision.reason,
         len(nodes.last.admitted),
-        tuple([Shut(each.condition, len(each.nodes)) for each in shut]),
+        tuple([Shut(exclusion.condition, len(exclusion.nodes)) for exclusion in shut]),
         nodes.on_demand,
     )
 
@@ -128,12 +128,12 @@ def _by_key(trace: Sequence[Entry]) -> Mapping[_Key, Sequence[Entry]]:
 
 
 def _grouped(pairs: Iterable[tuple[_Key, T]]) -> dict[_Key, list[T]]:
-    found: dict[_Key, list[T]] = {}
-    for key, each in pairs:
-        found.setdefault(key, []).append(each)
-    return found
+    groups: dict[_Key, list[T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def _text(entries: Sequence[Entry], counts: Collection[str]) -> str:
-    done = [each.reason for each in entries if each.outcome in counts]
-    return "; ".join(done or [f"{each.outcome}: {each.reason}" for each in entries])
+    done = [entry.reason for entry in entries if entry.outcome in counts]
+    return "; ".join(done or [f"{entry.outcome}: {entry.reason}" for entry in entries])

@@ -123,40 +123,44 @@ def fields(placement: PodPlacement) -> dict[str, Any]:
 
     Tolerations are grouped by key: `tolerations[gpu]` has all with that key.
     """
-    found: dict[str, Any] = {}
+    value_by_field: dict[str, Any] = {}
     for field in MAPS.values():
         # No policy may write them, and another version of the controller writes others.
-        own = field.name == "labels"
+        is_labels = field.name == "labels"
         for key, value in getattr(placement, field.attribute).items():
-            if key != names.PLACEMENT and not (own and key.startswith(names.PREFIX)):
-                found[f"{field.name}[{key}]"] = value
+            if key != names.PLACEMENT and not (is_labels and key.startswith(names.PREFIX)):
+                value_by_field[f"{field.name}[{key}]"] = value
     for field in SCALARS.values():
         value = getattr(placement, field.attribute)
         if value not in (field.unset, field.silent):
-            found[field.name] = value
-    for each in placement.tolerations:
-        found.setdefault(f"tolerations[{each.get('key') or '*'}]", []).append(each)
+            value_by_field[field.name] = value
+    for toleration in placement.tolerations:
+        value_by_field.setdefault(f"tolerations[{toleration.get('key') or '*'}]", []).append(
+            toleration
+        )
     if placement.required is not None:
-        found[REQUIRED_NODES] = placement.required
-    found |= placement.lists
+        value_by_field[REQUIRED_NODES] = placement.required
+    value_by_field |= placement.lists
     for constraint in placement.topology_spread:
-        found[f"topologySpreadConstraints[{','.join(spread_pair(constraint))}]"] = constraint
-    return found
+        value_by_field[f"topologySpreadConstraints[{','.join(spread_pair(constraint))}]"] = (
+            constraint
+        )
+    return value_by_field
 
 
 def gaps(has: PodPlacement, would: PodPlacement) -> list[Gap]:
-    one, other = fields(has), fields(would)
+    values, other = fields(has), fields(would)
     return [
-        Gap(field, one.get(field), other.get(field))
-        for field in dict.fromkeys((*one, *other))
-        if _canonical(field, one.get(field)) != _canonical(field, other.get(field))
+        Gap(field, values.get(field), other.get(field))
+        for field in dict.fromkeys((*values, *other))
+        if _canonical(field, values.get(field)) != _canonical(field, other.get(field))
     ]
 
 
-def same_placement(one: PodPlacement, other: PodPlacement) -> bool:
+def same_placement(placement: PodPlacement, other: PodPlacement) -> bool:
     """Return whether the placements differ at most in the order of lists."""
     # Tolerations of one taint with different times are sorted.
-    return one == other or not gaps(one, other)
+    return placement == other or not gaps(placement, other)
 
 
 def _canonical(field: str, value: Any) -> Any:
@@ -165,7 +169,7 @@ def _canonical(field: str, value: Any) -> Any:
     if field.startswith(_STORED_NORMAL):
         value = stored_pod.normal(value)
     if field.startswith("tolerations["):
-        return {normal(each) for each in value}
+        return {normal(toleration) for toleration in value}
     if field == REQUIRED_NODES:
         return {
             (_sorted(term.get("matchExpressions")), _sorted(term.get("matchFields")))
@@ -175,4 +179,4 @@ def _canonical(field: str, value: Any) -> Any:
 
 
 def _sorted(items: Sequence[Requirement] | Sequence[Any] | None) -> tuple[str, ...]:
-    return tuple(sorted(json.dumps(each, sort_keys=True) for each in items or ()))
+    return tuple(sorted(json.dumps(item, sort_keys=True) for item in items or ()))

@@ -120,22 +120,22 @@ def report(judged: Iterable[JudgedPod]) -> Report:
     """Return the report of all pods, given in any order."""
     totals: Counter[str] = Counter()
     alike: dict[tuple[str, Difference], list[JudgedPod]] = {}
-    for each in judged:
-        count, found = 1 + each.more, each.found
-        if found == "no run":
+    for judged_pod in judged:
+        count, outcome = 1 + judged_pod.more, judged_pod.found
+        if outcome == "no run":
             totals["of_no_run"] += count
             continue
         totals["total"] += count
-        totals["live"] += count * each.maker.live
-        if found == "rejected":
+        totals["live"] += count * judged_pod.maker.live
+        if outcome == "rejected":
             totals["rejected_before_and_after"] += count
-        elif isinstance(found, Difference):
+        elif isinstance(outcome, Difference):
             totals["differing"] += count
-            totals["without_node"] += count * found.stranded
-            totals[found.kind] += count
-            alike.setdefault((each.maker.namespace, found), []).append(each)
+            totals["without_node"] += count * outcome.stranded
+            totals[outcome.kind] += count
+            alike.setdefault((judged_pod.maker.namespace, outcome), []).append(judged_pod)
     changes = [_change(*key, members) for key, members in alike.items()]
-    changes.sort(key=lambda each: (KINDS.index(each.change), -each.count, each.namespace))
+    changes.sort(key=lambda change: (KINDS.index(change.change), -change.count, change.namespace))
     return Report(
         Totals(*(totals[name] for name in Totals._fields)),
         summed(changes),
@@ -146,34 +146,36 @@ def report(judged: Iterable[JudgedPod]) -> Report:
 def summed(changes: Iterable[Change]) -> list[Row]:
     """Return the sums of changes by namespace and policy."""
     rows: dict[tuple[str, str], Counter[Kind]] = {}
-    for each in changes:
-        for policy in each.policies or ("",):
-            rows.setdefault((each.namespace, policy), Counter())[each.change] += each.count
+    for change in changes:
+        for policy in change.policies or ("",):
+            rows.setdefault((change.namespace, policy), Counter())[change.change] += change.count
     return [
         Row(namespace, policy or None, *(counts[kind] for kind in KINDS))
         for (namespace, policy), counts in sorted(rows.items())
     ]
 
 
-def _change(namespace: str, found: Difference, members: Sequence[JudgedPod]) -> Change:
+def _change(namespace: str, difference: Difference, members: Sequence[JudgedPod]) -> Change:
     by_maker: dict[Maker, list[JudgedPod]] = {}
-    for each in members:
-        by_maker.setdefault(each.maker, []).append(each)
+    for member in members:
+        by_maker.setdefault(member.maker, []).append(member)
     groups = []
-    for maker in sorted(by_maker, key=lambda each: (each.title, each.part, each.place)):
-        indexes = tuple(sorted(each.index for each in by_maker[maker]))
-        more = sum(each.more for each in by_maker[maker])
+    for maker in sorted(
+        by_maker, key=lambda template: (template.title, template.part, template.place)
+    ):
+        indexes = tuple(sorted(member.index for member in by_maker[maker]))
+        more = sum(member.more for member in by_maker[maker])
         pods = described(maker.part, maker.count, indexes, more)
         count = len(indexes) + more
         groups.append(PodGroup(maker.title, pods, indexes, count, maker.live, maker.place))
     return Change(
-        found.kind,
-        found.stranded,
+        difference.kind,
+        difference.stranded,
         namespace,
-        sum(each.count for each in groups),
-        found.policies,
-        found.fields,
-        found.old,
-        found.new,
+        sum(group.count for group in groups),
+        difference.policies,
+        difference.fields,
+        difference.old,
+        difference.new,
         groups,
     )

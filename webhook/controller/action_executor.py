@@ -148,8 +148,10 @@ class ActionExecutor:
         If `plan` is None because the run has finished, nothing is created.
         """
         done = Done()
-        deletions = [each for each in actions if isinstance(each, DeletePod | ForceDeletePod)]
-        await self._side_by_side(run, deletions, lambda each: self._delete_pod(run, each), done)
+        deletions = [action for action in actions if isinstance(action, DeletePod | ForceDeletePod)]
+        await self._side_by_side(
+            run, deletions, lambda deletion: self._delete_pod(run, deletion), done
+        )
         pods = [action for action in actions if isinstance(action, CreatePod)]
         try:
             for action in actions:

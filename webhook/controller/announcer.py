@@ -87,11 +87,11 @@ class Announcer:
     def announce(self, run: StoredRun, announcements: Iterable[Announcement]) -> None:
         """Queue these announcements, as far as the run's rate limit allows."""
         subject = _Subject(run.namespace, run.name, run.uid, run.version)
-        for each in announcements:
+        for announcement in announcements:
             if self._queue.full() or not self._paces.passes(run.uid, self._clock()):
                 self._dropped += 1
             else:
-                self._queue.put_nowait((subject, each, self._now()))
+                self._queue.put_nowait((subject, announcement, self._now()))
 
     async def run(self) -> None:
         """Write the queued announcements until cancelled."""

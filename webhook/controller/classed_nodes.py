@@ -116,9 +116,9 @@ class _Count:
 
     __slots__ = ("_conditions", "ill", "of", "silent")
 
-    def __init__(self, of: NodeClass) -> None:
-        self.of = of
-        self._conditions = {condition for condition, _ in of.unhealthy}
+    def __init__(self, node_class: NodeClass) -> None:
+        self.of = node_class
+        self._conditions = {condition for condition, _ in node_class.unhealthy}
         self.silent, self.ill = _Bad(), _Bad()
 
     def add(self, judged: _Judged, by: int) -> None:
@@ -141,8 +141,8 @@ class _Judged(NamedTuple):
 
     def add_to_counts(self, by: int) -> None:
         """Count the node in its classes; with -1, no longer."""
-        for each in self.classes:
-            each.add(self, by)
+        for count in self.classes:
+            count.add(self, by)
 
 
 class ClassedNodes:
@@ -155,10 +155,13 @@ class ClassedNodes:
     def __init__(self, classes: Iterable[NodeClass] = ()) -> None:
         # Interruptible classes first, and last those that do not say.
         self._counts = [
-            _Count(of)
-            for of in sorted(
+            _Count(node_class)
+            for node_class in sorted(
                 classes,
-                key=lambda of: ((True, False, None).index(of.interruptible), of.name),
+                key=lambda node_class: (
+                    (True, False, None).index(node_class.interruptible),
+                    node_class.name,
+                ),
             )
         ]
         self._compiled = {count.of.name: count.of.compiled for count in self._counts}
@@ -179,8 +182,8 @@ class ClassedNodes:
 
     def watched(self, name: str) -> WatchedNode | None:
         """Return the node; None if there is none."""
-        found = self._judged.get(name)
-        return found.watched if found else None
+        judged_node = self._judged.get(name)
+        return judged_node.watched if judged_node else None
 
     def put(self, name: str, watched: WatchedNode | None) -> None:
         """Store the node as it is now; None: it was deleted."""
@@ -200,8 +203,8 @@ class ClassedNodes:
 
     def health(self, name: str) -> NodeHealth | None:
         """Return the health of one node; None if there is none of this name."""
-        found = self._judged.get(name)
-        return _health(found) if found else None
+        judged_node = self._judged.get(name)
+        return _health(judged_node) if judged_node else None
 
     def health_of(self, watched: WatchedNode) -> NodeHealth:
         """Return the health of a node that may be newer than the stored one."""
@@ -281,22 +284,22 @@ def _health(judged: _Judged) -> NodeHealth:
     )
 
 
-def _illnesses(of: NodeClass, watched: WatchedNode) -> Sequence[_Illness]:
+def _illnesses(node_class: NodeClass, watched: WatchedNode) -> Sequence[_Illness]:
     """Return by which conditions the node is ill."""
-    if not of.unhealthy:
+    if not node_class.unhealthy:
         return ()
     return [
         _Illness(f"{kind}={status}", since, lasts)
         for kind, status, since in watched.conditions
-        if since and (lasts := of.unhealthy.get((kind, status))) is not None
+        if since and (lasts := node_class.unhealthy.get((kind, status))) is not None
     ]
 
 
 def compile_classes(documents: Mapping[str, CapacityClass]) -> Iterator[NodeClass | None]:
     """Yield each class, complements included; None in place of one that cannot be compiled."""
     for name, document in documents.items():
-        spec, of = document.spec, document.spec.complement_of
-        described = documents.get(of) if of else document
+        spec, base_name = document.spec, document.spec.complement_of
+        described = documents.get(base_name) if base_name else document
         if described is None or described.spec.complement_of:
             yield None
             continue
@@ -313,7 +316,7 @@ def compile_classes(documents: Mapping[str, CapacityClass]) -> Iterator[NodeClas
             name,
             True if spec.lost_after and spec.interruptible is None else spec.interruptible,
             capacity.complement(name, compiled, autoscaled=bool(spec.autoscaled))
-            if of
+            if base_name
             else compiled,
             span_seconds(spec.lost_after) if spec.lost_after else None,
             unhealthy,

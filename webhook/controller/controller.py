@@ -66,19 +66,19 @@ class EventRouter:
     """
 
     def __init__(
-        self, known: ObservedState, *, clock: Callable[[], float] = time.monotonic
+        self, state: ObservedState, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._known = known
+        self._known = state
         self._clock = clock
         self._queue: WorkQueue | None = None
         self._reconciled_at: dict[str, float] = {}
-        known.runs.subscribe(self._run_changed)
-        known.pods.subscribe(self._owned_changed)
-        known.services.subscribe(self._owned_changed)
-        known.config_maps.subscribe(self._config_map_changed)
-        known.deployments.subscribe(self._owned_changed)
-        known.workloads.subscribe(self._owned_changed)
-        known.nodes.cache.subscribe(self._node_changed)
+        state.runs.subscribe(self._run_changed)
+        state.pods.subscribe(self._owned_changed)
+        state.services.subscribe(self._owned_changed)
+        state.config_maps.subscribe(self._config_map_changed)
+        state.deployments.subscribe(self._owned_changed)
+        state.workloads.subscribe(self._owned_changed)
+        state.nodes.cache.subscribe(self._node_changed)
 
     def begin(self, queue: WorkQueue) -> None:
         """Use this queue from now on, and add every known run to it."""

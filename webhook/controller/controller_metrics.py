@@ -124,27 +124,27 @@ class ControllerMetrics:
         A counter that appears with its first event hides that event from rate(), and the event here
         is the whole time of an attempt.
         """
-        for each in resources:
-            if each not in self._expected:
-                self._expected.add(each)
+        for resource in resources:
+            if resource not in self._expected:
+                self._expected.add(resource)
                 for state in STATES:
-                    self._usage.labels(*each, state)
+                    self._usage.labels(*resource, state)
 
     def written(self, before: RunStatus, after: RunStatus) -> None:
         """Count what a write of a run's status changed: its phase, and what it used."""
         if after.phase != before.phase:
             self._transitions.labels(phase_label(before.phase), phase_label(after.phase)).inc()
-        for each in usage_increase(before.usage, after.usage):
-            if not each.seconds and each.resource != REPLICAS:
+        for usage in usage_increase(before.usage, after.usage):
+            if not usage.seconds and usage.resource != REPLICAS:
                 # No node ever had the resource: its name may be anything.
                 continue
-            useful = each.seconds - each.repeated_seconds
-            amounts = (useful, each.repeated_seconds, each.waiting_seconds)
+            useful = usage.seconds - usage.repeated_seconds
+            amounts = (useful, usage.repeated_seconds, usage.waiting_seconds)
             for state, seconds in zip(STATES, amounts, strict=True):
-                of = each.capacity_class, each.resource, state
-                left = seconds - self._taken_back[of]
-                self._usage.labels(*of).inc(max(0, left))
-                self._taken_back[of] = max(0, -left)
+                label_values = usage.capacity_class, usage.resource, state
+                left = seconds - self._taken_back[label_values]
+                self._usage.labels(*label_values).inc(max(0, left))
+                self._taken_back[label_values] = max(0, -left)
 
     def pod_created(self) -> None:
         """Count a pod that was created, or that existed already."""
@@ -176,9 +176,9 @@ class ControllerMetrics:
         for name, lacks in lacking.items():
             self._rollouts.labels(name).set(bool(lacks))
 
-    def watch(self, known: ObservedState, numbers: Iterable[tuple[str, str, Number]]) -> None:
+    def watch(self, state: ObservedState, numbers: Iterable[tuple[str, str, Number]]) -> None:
         """Read these at each scrape. `numbers`: name, help and function; counters end in _total."""
-        self._registry.register(_AtScrape(known, tuple(numbers)))
+        self._registry.register(_AtScrape(state, tuple(numbers)))
 
 
 class _AtScrape(Collector):
@@ -186,10 +186,10 @@ class _AtScrape(Collector):
 
     def __init__(
         self,
-        known: ObservedState,
+        state: ObservedState,
         numbers: tuple[tuple[str, str, Number], ...],
     ) -> None:
-        self._known = known
+        self._known = state
         self._numbers = numbers
 
     def describe(self) -> Iterable[Metric]:

@@ -305,13 +305,13 @@ def _conditions(
         return Condition(ready=True, reason=f"leader: {election.holder or 'none'}{error}")
 
     informers = (*controller.informers.all, *controller.informers.beside)
-    found = {informer.resource: partial(synced, informer) for informer in informers}
-    found["watches"] = partial(watches_condition, watches)
+    conditions = {informer.resource: partial(synced, informer) for informer in informers}
+    conditions["watches"] = partial(watches_condition, watches)
     if keeper:
-        found["certificates"] = partial(certificate_condition, keeper)
+        conditions["certificates"] = partial(certificate_condition, keeper)
     if reporter:
-        found["policy-status"] = partial(_policy_status, reporter)
-    return {**found, "leader": leader}
+        conditions["policy-status"] = partial(_policy_status, reporter)
+    return {**conditions, "leader": leader}
 
 
 def _policy_status(reporter: PolicyReporter) -> Condition:

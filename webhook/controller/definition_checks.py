@@ -54,8 +54,8 @@ class DefinitionChecks:
         """Check until cancelled."""
         while True:
             try:
-                found = reports(await self._served.read())
-                self._note({name: f"{text}; {CURE}" for name, text in found.items()})
+                problems = reports(await self._served.read())
+                self._note({name: f"{text}; {CURE}" for name, text in problems.items()})
             except ClusterError as error:
                 why = FORBIDDEN if error.status == HTTPStatus.FORBIDDEN else str(error)
                 self._note(dict.fromkeys(NAMES, why))
@@ -64,10 +64,10 @@ class DefinitionChecks:
                 self._note(dict.fromkeys(NAMES, "not compared, see the log"))
             await asyncio.sleep(self.interval)
 
-    def _note(self, found: Mapping[str, str]) -> None:
-        reason = "; ".join(dict.fromkeys(found.values())) or "those of this version"
-        if found and reason != self.reason:
+    def _note(self, problems: Mapping[str, str]) -> None:
+        reason = "; ".join(dict.fromkeys(problems.values())) or "those of this version"
+        if problems and reason != self.reason:
             _logger.warning("definitions: %s", reason)
         self.reason = reason
         for name in NAMES:
-            self.report(name, name in found)
+            self.report(name, name in problems)

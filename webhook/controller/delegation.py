@@ -111,32 +111,36 @@ class Delegation:
         return observed, outcome
 
     async def _events_of(
-        self, run: Run, engine: Engine, found: EngineObject, now: datetime
+        self, run: Run, engine: Engine, engine_object: EngineObject, now: datetime
     ) -> tuple[EngineEvent, ...]:
         """As `_read_events`; what was read stays for a pause, however often the run changes."""
-        known = self._events.get(found.uid)
-        if known and now < known[0]:
-            return known[1]
-        events = await self._read_events(run, engine, found)
-        pause = timedelta(seconds=pause_of_events(elapsed(found.created, now)))
-        self._events.put(found.uid, (now + pause, events))
+        entry = self._events.get(engine_object.uid)
+        if entry and now < entry[0]:
+            return entry[1]
+        events = await self._read_events(run, engine, engine_object)
+        pause = timedelta(seconds=pause_of_events(elapsed(engine_object.created, now)))
+        self._events.put(engine_object.uid, (now + pause, events))
         return events
 
     async def _read_events(
-        self, run: Run, engine: Engine, found: EngineObject
+        self, run: Run, engine: Engine, engine_object: EngineObject
     ) -> tuple[EngineEvent, ...]:
         """Return warnings about the object and what is between it and its pods, the latest last.
 
         What fails to create something reports it: the operator on its object, and others on the
         Jobs or ReplicaSets between.
         """
-        events = await self._list_events(run.namespace, f"involvedObject.uid={found.uid}")
+        events = await self._list_events(run.namespace, f"involvedObject.uid={engine_object.uid}")
         owners, levels = engine.pods.owners, len(engine.pods.owners)
-        links = await self._read_links(run, engine, found) if owners else {}
+        links = await self._read_links(run, engine, engine_object) if owners else {}
         for owner in owners:
             listed = await self._list_events(run.namespace, f"involvedObject.kind={owner.kind}")
-            events += [each for each in listed if find_root(links, each.about, levels) == found.uid]
-        return tuple(sorted(events, key=lambda each: each.seen))
+            events += [
+                event
+                for event in listed
+                if find_root(links, event.about, levels) == engine_object.uid
+            ]
+        return tuple(sorted(events, key=lambda event: event.seen))
 
     async def _list_events(self, namespace: str, fields: str) -> list[EngineEvent]:
         try:
@@ -150,7 +154,7 @@ class Delegation:
                 raise
             # An installation of an earlier version: the Run reports what the object shows.
             return []
-        return [each for each in listing.items if each]
+        return [event for event in listing.items if event]
 
     def forget_counted(self, run: Run, key: str, observed: EngineObserved) -> None:
         """Forget the deleted pods that the stored status has counted."""
@@ -160,30 +164,30 @@ class Delegation:
             watched.pods.forget(observed.object.uid, counted)
 
     def _cached(self, run: Run, watched: Watched) -> EngineObserved:
-        found = watched.find(run.namespace, run.metadata.uid)
-        pods = watched.pods.of(run.namespace, found.uid) if found else ()
-        return self._observed(run, watched, found, pods)
+        engine_object = watched.find(run.namespace, run.metadata.uid)
+        pods = watched.pods.of(run.namespace, engine_object.uid) if engine_object else ()
+        return self._observed(run, watched, engine_object, pods)
 
     async def _live(self, run: Run, engine: Engine, watched: Watched) -> EngineObserved:
-        found = await self._read(run, engine, watched)
-        if found is None:
+        engine_object = await self._read(run, engine, watched)
+        if engine_object is None:
             left = await self._left(run, engine)
             return replace(self._observed(run, watched, None, (), links={}), left=left)
-        selector = f"{engine.pods.label}={found.name}"
+        selector = f"{engine.pods.label}={engine_object.name}"
         listing = await self._client.list(
             CollectionPath("v1", "pods", run.namespace),
             lambda raw: read_pod(engine.pods, raw),
             query={"labelSelector": selector},
         )
         # After the pods: an engine deletes what is above a pod first.
-        links = await self._read_links(run, engine, found)
+        links = await self._read_links(run, engine, engine_object)
         levels = len(engine.pods.owners)
         pods = tuple(
-            watched.pods.judge_live(run.namespace, pod, found.uid, links)
+            watched.pods.judge_live(run.namespace, pod, engine_object.uid, links)
             for pod in listing.items
-            if pod and find_root(links, pod.run_uid, levels) == found.uid
+            if pod and find_root(links, pod.run_uid, levels) == engine_object.uid
         )
-        return self._observed(run, watched, found, pods, links=links)
+        return self._observed(run, watched, engine_object, pods, links=links)
 
     async def _left(self, run: Run, engine: Engine) -> str:
         """Return what is left of a deleted object: the first of what is above its pods, or a pod.
@@ -192,62 +196,64 @@ class Delegation:
         """
         source, of_run = engine.pods, f"{names.RUN_UID}={run.metadata.uid}"
         pods = OwnerSource("v1", "pods", "pod", source.label)
-        for each in (*filter(lambda owner: owner.labelled, source.owners), pods):
+        for owner_source in (*filter(lambda owner: owner.labelled, source.owners), pods):
             listing = await self._client.list(
-                CollectionPath(each.api_version, each.resource, run.namespace),
+                CollectionPath(owner_source.api_version, owner_source.resource, run.namespace),
                 lambda raw: raw["metadata"]["name"] if observation.controller_of(raw) else None,
-                query={"labelSelector": f"{each.label}={run.name},{of_run}"},
+                query={"labelSelector": f"{owner_source.label}={run.name},{of_run}"},
             )
-            found = next(filter(None, listing.items), None)
-            if found:
-                return f"{each.kind} {found}"
+            object_name = next(filter(None, listing.items), None)
+            if object_name:
+                return f"{owner_source.kind} {object_name}"
         return ""
 
-    async def _read_links(self, run: Run, engine: Engine, found: EngineObject) -> dict[str, Link]:
+    async def _read_links(
+        self, run: Run, engine: Engine, engine_object: EngineObject
+    ) -> dict[str, Link]:
         """Return the objects between the engine's object and its pods, by uid."""
         links: dict[str, Link] = {}
         for owner in engine.pods.owners:
             listing = await self._client.list(
                 CollectionPath(owner.api_version, owner.resource, run.namespace),
                 read_link,
-                query={"labelSelector": f"{owner.label}={found.name}"},
+                query={"labelSelector": f"{owner.label}={engine_object.name}"},
             )
-            links.update((each.uid, each) for each in listing.items if each)
+            links.update((link.uid, link) for link in listing.items if link)
         return links
 
     def _observed(
         self,
         run: Run,
         watched: Watched,
-        found: EngineObject | None,
+        engine_object: EngineObject | None,
         pods: tuple[OwnedPod, ...],
         *,
         links: Mapping[str, Link] | None = None,
     ) -> EngineObserved:
         """Return what was observed; links: those of a live read."""
-        there = {pod.uid for pod in pods}
-        gone = watched.pods.gone(found.uid, links) if found else ()
+        pod_uids = {pod.uid for pod in pods}
+        gone = watched.pods.gone(engine_object.uid, links) if engine_object else ()
         return EngineObserved(
-            object=found,
+            object=engine_object,
             pods=pods,
-            gone=tuple(pod for pod in gone if pod.uid not in there),
+            gone=tuple(pod for pod in gone if pod.uid not in pod_uids),
             nodes=self._nodes.health({pod.node for pod in pods if pod.node}),
             refusals=self._refusals.refusals_of(run.metadata.uid),
-            between=not (found and watched.engine.needs_owners)
-            or watched.pods.has_owner(found.uid, links),
+            between=not (engine_object and watched.engine.needs_owners)
+            or watched.pods.has_owner(engine_object.uid, links),
             fresh=links is not None,
-            edits=self._describe_edits(run, watched.engine, found) if found else "",
+            edits=self._describe_edits(run, watched.engine, engine_object) if engine_object else "",
         )
 
-    def _describe_edits(self, run: Run, engine: Engine, found: EngineObject) -> str:
+    def _describe_edits(self, run: Run, engine: Engine, engine_object: EngineObject) -> str:
         """As `describe_edits`; comparing costs a rendering, so each version is compared once.
 
         Of an idle run nobody reports them.
         """
         if run.status.ended or run.spec.suspend or run.metadata.deletion_timestamp:
             return ""
-        key = (found.uid, hash(found.templates))
-        return self._edits.get_or_make(key, lambda: describe_edits(run, engine, found))
+        key = (engine_object.uid, hash(engine_object.templates))
+        return self._edits.get_or_make(key, lambda: describe_edits(run, engine, engine_object))
 
     async def _read(self, run: Run, engine: Engine, watched: Watched) -> EngineObject | None:
         path = _path(run, engine)
@@ -405,13 +411,13 @@ def engine_refusal(run: Run, engine: Engine, error: ClusterError) -> Refusal | N
             f"the cluster has no {engine.kind} of {engine.api_version}: install "
             f"{engine.operator}, or create the Run again with backend native",
         )
-    found = refusal(run.name, error)
-    if found is None:
+    rejection = refusal(run.name, error)
+    if rejection is None:
         return None
     for resource, backend in ((engine.resource, engine.backend), (WORKLOAD.resource, "kueue")):
-        if found.reason == "Forbidden" and resource in words:
+        if rejection.reason == "Forbidden" and resource in words:
             cure = f"give the controller the rights of backend {backend}: {backend_rights(backend)}"
-            return found._replace(message=f"{words}; {cure}")
-    if found.reason in ("Invalid", "FailedCreate"):
-        return found._replace(reason="Rejected", message=f"{engine.kind}: {words}")
-    return found
+            return rejection._replace(message=f"{words}; {cure}")
+    if rejection.reason in ("Invalid", "FailedCreate"):
+        return rejection._replace(reason="Rejected", message=f"{engine.kind}: {words}")
+    return rejection

@@ -113,13 +113,15 @@ class EnginePods:
     @property
     def synced(self) -> bool:
         """True once the pods, and the objects above them, are listed."""
-        return self.cache.synced and all(each.synced for each in self.owners.values())
+        return self.cache.synced and all(cache.synced for cache in self.owners.values())
 
     def of(self, namespace: str, owner: str) -> tuple[OwnedPod, ...]:
         """Return the pods of the object with this uid."""
         prefix = f"{namespace}/"
-        found = self._by_root.get(owner, {})
-        return tuple(self._mark(pod, owner) for key, pod in found.items() if key.startswith(prefix))
+        pods_by_key = self._by_root.get(owner, {})
+        return tuple(
+            self._mark(pod, owner) for key, pod in pods_by_key.items() if key.startswith(prefix)
+        )
 
     def has_owner(self, owner: str, links: Mapping[str, Link] | None = None) -> bool:
         """Return True if the object with this uid owns one of those between it and its pods.
@@ -142,8 +144,8 @@ class EnginePods:
     ) -> OwnedPod:
         """Return a pod from a live read, with what the watch has shown of its end."""
         cached = self.cache.get(f"{namespace}/{pod.name}")
-        known = cached if cached and cached.uid == pod.uid else None
-        first = pod.uid in self._ended_first or _ended_first(known, pod)
+        cached_pod = cached if cached and cached.uid == pod.uid else None
+        first = pod.uid in self._ended_first or _ended_first(cached_pod, pod)
         withdrawn = is_withdrawn(links, pod, owner, self._levels)
         return replace(pod, ended_first=first, withdrawn=withdrawn)
 
@@ -152,10 +154,11 @@ class EnginePods:
 
         links: those of a live read, if there was one.
         """
-        found = self._gone.get(owner, {}).values()
+        gone_pods = self._gone.get(owner, {}).values()
         chain = self._links if links is None else links
         return tuple(
-            replace(pod, withdrawn=is_withdrawn(chain, pod, owner, self._levels)) for pod in found
+            replace(pod, withdrawn=is_withdrawn(chain, pod, owner, self._levels))
+            for pod in gone_pods
         )
 
     def forget_all(self, owner: str) -> None:
@@ -164,10 +167,10 @@ class EnginePods:
 
     def forget(self, owner: str, uids: Iterable[str]) -> None:
         """Forget deleted pods that are counted."""
-        known = self._gone.get(owner, {})
+        gone_by_uid = self._gone.get(owner, {})
         for uid in uids:
-            known.pop(uid, None)
-        if not known:
+            gone_by_uid.pop(uid, None)
+        if not gone_by_uid:
             self._gone.pop(owner, None)
 
     def _link_changed(self, change: Change[Link]) -> None:
@@ -186,11 +189,11 @@ class EnginePods:
                 self._notify(find_root(self._links, link.parent, self._levels))
 
     def _set_link(self, uid: str, link: Link | None) -> None:
-        known = self._links.pop(uid, None)
-        if known:
-            self._parents[known.parent] -= 1
-            if not self._parents[known.parent]:
-                del self._parents[known.parent]
+        old_link = self._links.pop(uid, None)
+        if old_link:
+            self._parents[old_link.parent] -= 1
+            if not self._parents[old_link.parent]:
+                del self._parents[old_link.parent]
         if link:
             self._links[uid] = link
             self._parents[link.parent] += 1
@@ -210,8 +213,8 @@ class EnginePods:
         if before is not None and not same:
             self._notify(self._remember(change.key, before))
         if after is not None:
-            known = self._roots.get(after.uid)
-            root = known or find_root(self._links, after.run_uid, self._levels)
+            cached_root = self._roots.get(after.uid)
+            root = cached_root or find_root(self._links, after.run_uid, self._levels)
             self._roots[after.uid] = root
             self._by_root.setdefault(root, {})[change.key] = after
             self._notify(root)
@@ -229,10 +232,10 @@ class EnginePods:
         marked = self._mark(pod, root)
         self._ended_first.discard(pod.uid)
         if not marked.withdrawn or marked.ended:
-            known = self._gone.setdefault(root, {})
-            known[pod.uid] = marked
-            if len(known) > MOST_GONE:
-                del known[next(iter(known))]
+            gone_by_uid = self._gone.setdefault(root, {})
+            gone_by_uid[pod.uid] = marked
+            if len(gone_by_uid) > MOST_GONE:
+                del gone_by_uid[next(iter(gone_by_uid))]
         return root
 
     def _mark(self, pod: OwnedPod, root: str) -> OwnedPod:

@@ -47,7 +47,7 @@ class Watched:
         self.began = began
         self.objects: Cache[EngineObject] = Cache(engine.read)
         self.by_uid: dict[str, EngineObject] = {}
-        self._by_run = ByRun(self.objects, lambda each: each.run_uid)
+        self._by_run = ByRun(self.objects, lambda engine_object: engine_object.run_uid)
         self.objects.subscribe(self._changed)
         self.watch = watches.add(
             CollectionPath(engine.api_version, engine.resource, namespace or None),
@@ -68,11 +68,11 @@ class Watched:
 
     def learn(self, raw: dict[str, Any]) -> EngineObject | None:
         """Store an object from the API server's answer, unless a newer one is cached."""
-        found = self.objects.keep(raw)
+        engine_object = self.objects.keep(raw)
         metadata = raw["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
-        self.objects.offer(key, found, metadata["resourceVersion"])
-        return found
+        self.objects.offer(key, engine_object, metadata["resourceVersion"])
+        return engine_object
 
     def _changed(self, change: Change[EngineObject]) -> None:
         if change.before:
@@ -117,7 +117,7 @@ class Engines:
         """
         until, engine = self._chosen.get(key, (0.0, ENGINES[key]))
         if key in VARIANTS and self._clock() >= until:
-            served = [each for each in VARIANTS[key] if await self._is_served(each)]
+            served = [variant for variant in VARIANTS[key] if await self._is_served(variant)]
             engine = next(iter(served), ENGINES[key])
             self._chosen[key] = (self._clock() + SERVED_PAUSE, engine)
             if (watched := self._watched.get(key)) and watched.engine != engine:
@@ -127,12 +127,15 @@ class Engines:
 
     async def _is_served(self, engine: Engine) -> bool:
         try:
-            found = await self._client.get(ApiPath.of_version(engine.api_version))
+            resource_list = await self._client.get(ApiPath.of_version(engine.api_version))
         except ClusterError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
-        return any(each.get("name") == engine.resource for each in found.get("resources") or ())
+        return any(
+            resource.get("name") == engine.resource
+            for resource in resource_list.get("resources") or ()
+        )
 
     def _engine(self, key: str) -> Engine:
         return self._chosen.get(key, (0.0, ENGINES[key]))[1]
@@ -154,7 +157,7 @@ class Engines:
     @property
     def collections(self) -> tuple[str, ...]:
         """The resources that are watched now, and the label selectors of their pods."""
-        kinds = (each.engine.resource for each in self._watched.values())
+        kinds = (watched.engine.resource for watched in self._watched.values())
         return (*kinds, *self._pods)
 
     async def run(self) -> None:
@@ -204,11 +207,11 @@ class Engines:
         if before and (after is None or after.uid != before.uid):
             # Whatever it left behind is deleted with it.
             watched.pods.forget_all(before.uid)
-        for each in (before, after):
-            if each:
-                self._notify(each.run_uid)
+        for engine_object in (before, after):
+            if engine_object:
+                self._notify(engine_object.run_uid)
 
     def _pods_changed(self, owner: str) -> None:
         for watched in self._watched.values():
-            if found := watched.by_uid.get(owner):
-                self._notify(found.run_uid)
+            if engine_object := watched.by_uid.get(owner):
+                self._notify(engine_object.run_uid)

@@ -36,7 +36,7 @@ class Informers:
     """
 
     def __init__(
-        self, watches: Watches, known: ObservedState, namespace: str = "", *, nodes: bool = True
+        self, watches: Watches, state: ObservedState, namespace: str = "", *, nodes: bool = True
     ) -> None:
         def informer(
             api_version: str,
@@ -59,16 +59,16 @@ class Informers:
 
         classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
         self.all: Sequence[Watch[Any]] = (
-            informer(names.API_VERSION, names.RUNS, known.runs, {}),
-            informer("v1", "pods", known.pods, _OWNED),
-            informer("v1", "services", known.services, _OWNED),
-            informer("v1", "configmaps", known.config_maps, _OWNED, metadata_only=True),
-            informer("apps/v1", "deployments", known.deployments, _OWNED),
+            informer(names.API_VERSION, names.RUNS, state.runs, {}),
+            informer("v1", "pods", state.pods, _OWNED),
+            informer("v1", "services", state.services, _OWNED),
+            informer("v1", "configmaps", state.config_maps, _OWNED, metadata_only=True),
+            informer("apps/v1", "deployments", state.deployments, _OWNED),
         )
         self.beside: Sequence[Watch[Any]] = (
             (
-                cluster_wide(NODES, known.nodes.cache),
-                cluster_wide(classes, known.nodes.classes),
+                cluster_wide(NODES, state.nodes.cache),
+                cluster_wide(classes, state.nodes.classes),
             )
             if nodes
             else ()

@@ -201,22 +201,25 @@ class Interception:
     async def _list(
         self, path: CollectionPath, query: Mapping[str, str] | None = None
     ) -> Sequence[Json] | str:
-        found = await _tried(self._client.list(path, lambda each: each, query=query))
-        return found if isinstance(found, str) else found.items
+        listing = await _tried(self._client.list(path, lambda raw: raw, query=query))
+        return listing if isinstance(listing, str) else listing.items
 
     async def _read_table(self, record: Record) -> tuple[SourceTable, str]:
         """Return the table of systems, with those of the cluster if one of them is recorded.
 
         The text says why those could not be read, if so.
         """
-        shipped = {each["name"] for each in expected_entries(record)}
+        shipped = {entry["name"] for entry in expected_entries(record)}
         if shipped.issuperset(record.of_kind(MUTATING)):
             return SHIPPED, ""
-        found = await self._list(_SOURCES)
-        if isinstance(found, str):
-            return SHIPPED, found
+        sources = await self._list(_SOURCES)
+        if isinstance(sources, str):
+            return SHIPPED, sources
         kind = names.RUN_SOURCES
-        texts = {f"{kind}/{each['metadata']['name']}": text_of(kind, dict(each)) for each in found}
+        texts = {
+            f"{kind}/{source['metadata']['name']}": text_of(kind, dict(source))
+            for source in sources
+        }
         return table_of(Objects().documents(texts).documents), ""
 
     async def _present_leaf(self, live: _Live) -> x509.Certificate | None:
@@ -230,7 +233,7 @@ class Interception:
         """Return where the webhook listens, with the server name that the API server verifies."""
         if isinstance(configuration, str) or configuration is None:
             return []
-        urls = [each["clientConfig"].get("url") for each in configuration.get("webhooks") or ()]
+        urls = [entry["clientConfig"].get("url") for entry in configuration.get("webhooks") or ()]
         if url := next(filter(None, urls), None):
             parts = urlsplit(url)
             host = parts.hostname or ""
@@ -242,8 +245,8 @@ class Interception:
         if isinstance(slices, str):
             return []
         server_name = f"{names.WEBHOOK}.{self._namespace}.svc"
-        found = serving_addresses(slices, "https")
-        return [(address, server_name) for address in found if address][:_ASKED]
+        addresses = serving_addresses(slices, "https")
+        return [(address, server_name) for address in addresses if address][:_ASKED]
 
     def _judge(self, live: _Live, record: Record) -> list[EntryState]:
         untrusted = untrusted_entries(
@@ -252,30 +255,32 @@ class Interception:
         )
         whole = placed_whole(_labels(live.namespaces))
         expected = expected_entries(record, _names(live.mutating), self._table)
-        recorded = [*(each["name"] for each in expected), *record.of_kind(MUTATING)]
-        found: list[EntryState] = []
+        recorded = [*(entry["name"] for entry in expected), *record.of_kind(MUTATING)]
+        entry_states: list[EntryState] = []
         if isinstance(live.mutating, str):
-            found += unread(dict.fromkeys(recorded), MUTATING, live.mutating, expected)
+            entry_states += unread(dict.fromkeys(recorded), MUTATING, live.mutating, expected)
         else:
             states = pod_entries(record, live.mutating, self._table, whole, untrusted)
             if why := self._unread_sources:
-                gone = [each.entry for each in states if each.reason == NO_SOURCE]
-                states = [each for each in states if each.entry not in gone]
-                found += unread(gone, MUTATING, why)
-            found += states
+                gone = [state.entry for state in states if state.reason == NO_SOURCE]
+                states = [state for state in states if state.entry not in gone]
+                entry_states += unread(gone, MUTATING, why)
+            entry_states += states
         if isinstance(live.validating, str):
-            found += unread(record.of_kind(VALIDATING), VALIDATING, live.validating)
+            entry_states += unread(record.of_kind(VALIDATING), VALIDATING, live.validating)
         else:
-            found += validating_entries(record, live.validating, SHIPPED, untrusted)
+            entry_states += validating_entries(record, live.validating, SHIPPED, untrusted)
         if isinstance(live.policies, str) or isinstance(live.bindings, str):
-            why = next(each for each in (live.policies, live.bindings) if isinstance(each, str))
-            found += unread(record.of_kind(GUARD), GUARD, why)
+            why = next(
+                answer for answer in (live.policies, live.bindings) if isinstance(answer, str)
+            )
+            entry_states += unread(record.of_kind(GUARD), GUARD, why)
         else:
-            policies = {each["metadata"]["name"]: each for each in live.policies}
-            found += guard_states(
+            policies = {policy["metadata"]["name"]: policy for policy in live.policies}
+            entry_states += guard_states(
                 record.of_kind(GUARD), policies, live.bindings, expected, whole, _AUTHORS
             )
-        return found
+        return entry_states
 
     async def _count_unplaced(self, live: _Live, record: Record) -> None:
         """Count the pods without a stamp that are younger than the installation."""
@@ -289,23 +294,29 @@ class Interception:
         if isinstance(definition, str):
             return
         since = installed_since(live.deployment, live.mutating, definition)
-        self.unplaced = sum(each.created >= since for each in pods)
+        self.unplaced = sum(pod.created >= since for pod in pods)
 
     async def _announce(self, before: Sequence[EntryState], deployment: Json | None) -> None:
         """Write Events and a log message about what has changed."""
-        known = {each.entry: each for each in before}
-        new = [each for each in self.states if each.reason and known.get(each.entry) != each]
-        over = [
-            each
-            for each in self.states
-            if not each.reason and each.entry in known and known[each.entry].reason
+        state_by_entry = {state.entry: state for state in before}
+        new = [
+            state
+            for state in self.states
+            if state.reason and state_by_entry.get(state.entry) != state
         ]
-        for each in new:
-            _logger.warning("%s is not in force: %s", each.entry, each.message)
-        for each in over:
-            _logger.warning("%s is in force again", each.entry)
-        lost = "; ".join(f"{each.entry}: {each.message}" for each in new)
-        back = ", ".join(each.entry for each in over)
+        over = [
+            state
+            for state in self.states
+            if not state.reason
+            and state.entry in state_by_entry
+            and state_by_entry[state.entry].reason
+        ]
+        for state in new:
+            _logger.warning("%s is not in force: %s", state.entry, state.message)
+        for state in over:
+            _logger.warning("%s is in force again", state.entry)
+        lost = "; ".join(f"{state.entry}: {state.message}" for state in new)
+        back = ", ".join(state.entry for state in over)
         for content in (
             ("Warning", LOST, f"not in force: {lost}") if lost else None,
             ("Normal", BACK, f"in force again: {back}") if back else None,
@@ -343,38 +354,40 @@ async def _tried(answer: Awaitable[T]) -> T | str:
 
 
 def _names(configuration: Json | str | None) -> list[str]:
-    return [each["name"] for each in _entries(configuration)]
+    return [entry["name"] for entry in _entries(configuration)]
 
 
 def _entries(configuration: Json | str | None) -> Sequence[Json]:
-    known = None if isinstance(configuration, str) else configuration
-    return (known or {}).get("webhooks") or ()
+    document = None if isinstance(configuration, str) else configuration
+    return (document or {}).get("webhooks") or ()
 
 
 def _bundles(configuration: Json | str | None) -> dict[str, bytes]:
     """Return the caBundle of each entry. One with a url may do without."""
-    found = {each["name"]: (each, read_ca_bundle(each)) for each in _entries(configuration)}
+    entry_bundles = {
+        entry["name"]: (entry, read_ca_bundle(entry)) for entry in _entries(configuration)
+    }
     return {
         name: bundle
-        for name, (each, bundle) in found.items()
-        if bundle or not each["clientConfig"].get("url")
+        for name, (entry, bundle) in entry_bundles.items()
+        if bundle or not entry["clientConfig"].get("url")
     }
 
 
 def _labels(namespaces: Sequence[Json] | str) -> dict[str, Mapping[str, str]]:
     """Return the labels of namespaces by name; none if they are not known."""
-    known = () if isinstance(namespaces, str) else namespaces
+    listed_namespaces = () if isinstance(namespaces, str) else namespaces
     return {
         namespace["metadata"]["name"]: namespace["metadata"].get("labels") or {}
-        for namespace in known
+        for namespace in listed_namespaces
     }
 
 
 class _AtScrape(Collector):
     """The metrics of what intercepts. Nothing is known of it by a process that does not lead."""
 
-    def __init__(self, of: Interception) -> None:
-        self._of = of
+    def __init__(self, interception: Interception) -> None:
+        self._of = interception
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registration calls this before there are values."""
@@ -390,8 +403,8 @@ class _AtScrape(Collector):
             "Only from the leader.",
             labels=["entry", "reason"],
         )
-        for each in self._of.states if self._of.known else ():
-            family.add_metric([each.entry, each.reason], float(not each.reason))
+        for state in self._of.states if self._of.known else ():
+            family.add_metric([state.entry, state.reason], float(not state.reason))
         yield family
         family = GaugeMetricFamily(
             metric_names.UNPLACED_PODS,

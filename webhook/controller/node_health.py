@@ -79,8 +79,8 @@ class Nodes:
         """
         if not self.cache.synced:
             return None
-        found = ((name, self.get(name)) for name in wanted)
-        return {name: health for name, health in found if health}
+        pairs = ((name, self.get(name)) for name in wanted)
+        return {name: health for name, health in pairs if health}
 
     def get(self, name: str) -> NodeHealth | None:
         """Return one node; None if it was never observed."""
@@ -106,10 +106,10 @@ class Nodes:
         """Record that the API server has no node of this name."""
         if self._gone.get(name) is None:
             watched = self._judged.watched(name)
-            of = self._judged.class_of(watched.node) if watched else ""
+            class_name = self._judged.class_of(watched.node) if watched else ""
             since = to_second(self._now())
-            self._gone.put(name, NodeHealth(name, since=since, capacity_class=of))
-            if watched and not of and not self.classes.synced:
+            self._gone.put(name, NodeHealth(name, since=since, capacity_class=class_name))
+            if watched and not class_name and not self.classes.synced:
                 self._unclassed.put(name, watched.node)
 
     def health_of_raw(self, raw: dict[str, Any]) -> NodeHealth:
@@ -144,9 +144,9 @@ class Nodes:
         """Judge all nodes by the classes as they are now; yields after each slice of the work."""
         self._stale.clear()
         classes: list[NodeClass] = []
-        for each in compile_classes(dict(self.classes.items())):
-            if each:
-                classes.append(each)
+        for node_class in compile_classes(dict(self.classes.items())):
+            if node_class:
+                classes.append(node_class)
             yield
         self._next = fresh = ClassedNodes(classes)
         for number, name in enumerate(self._judged.names(), 1):
@@ -159,9 +159,9 @@ class Nodes:
     def _find_gone(self, name: str) -> NodeHealth | None:
         gone = self._gone.get(name)
         node = self._unclassed.get(name)
-        if gone and node and (of := self._current().class_of(node)):
+        if gone and node and (class_name := self._current().class_of(node)):
             self._unclassed.forget(name)
-            gone = gone._replace(capacity_class=of)
+            gone = gone._replace(capacity_class=class_name)
             self._gone.put(name, gone)
         return gone
 
@@ -173,7 +173,9 @@ class Nodes:
             # The node exists, and its readiness matters even if it cannot be parsed.
             node = Node(metadata["name"], {}, ())
         conditions = status.get("conditions") or ()
-        ready: dict[str, Any] = next((each for each in conditions if each["type"] == "Ready"), {})
+        ready: dict[str, Any] = next(
+            (condition for condition in conditions if condition["type"] == "Ready"), {}
+        )
         reported = ready.get("status")
         # The node controller sets Unknown for a silent kubelet. A missing condition does not
         # prove that the kubelet is silent.
@@ -189,11 +191,11 @@ class Nodes:
             _valid_time(ready.get("lastTransitionTime")),
             tuple(
                 (
-                    sys.intern(each["type"]),
-                    sys.intern(each.get("status") or ""),
-                    _valid_time(each.get("lastTransitionTime")),
+                    sys.intern(condition["type"]),
+                    sys.intern(condition.get("status") or ""),
+                    _valid_time(condition.get("lastTransitionTime")),
                 )
-                for each in conditions
+                for condition in conditions
             ),
             shut_down=names.TAINT_SHUTDOWN in keys,
             leaving=node.unschedulable or not keys.isdisjoint(self.leaving),
@@ -237,9 +239,11 @@ def _read_class(raw: dict[str, Any]) -> CapacityClass | None:
         if any(line["type"] not in NOT_KNOWN for line in error.errors(include_url=False)):
             # The class's status reports the error.
             return None
-    found, _ = salvage(CapacityClass, document)
-    if found is None or len(found.spec.nodes or ()) != len(document["spec"].get("nodes") or ()):
+    capacity_class, _ = salvage(CapacityClass, document)
+    if capacity_class is None or len(capacity_class.spec.nodes or ()) != len(
+        document["spec"].get("nodes") or ()
+    ):
         # Nodes that are not known to be of the class would be of its complement.
         return None
-    spec = found.spec.model_copy(update={"lost_after": None, "unhealthy": None})
-    return found.model_copy(update={"spec": spec})
+    spec = capacity_class.spec.model_copy(update={"lost_after": None, "unhealthy": None})
+    return capacity_class.model_copy(update={"spec": spec})

@@ -120,9 +120,9 @@ class ObservedState:
 
     def pods_on_leaving_nodes(self) -> int:
         """Return how many pods of Runs are on nodes that are about to be taken away."""
-        there = (self._on_nodes.get(node) for node in self.nodes.names_leaving())
+        runs_by_node = (self._on_nodes.get(node) for node in self.nodes.names_leaving())
         # A copy: the metrics may be read on another thread.
-        return sum(sum(tuple(runs.values())) for runs in there if runs)
+        return sum(sum(tuple(runs.values())) for runs in runs_by_node if runs)
 
     def pods_of(self, namespace: str, uid: str) -> Mapping[str, OwnedPod]:
         """Return the pods of the Run with this uid by name, valid until the next change."""
@@ -148,7 +148,9 @@ class ObservedState:
             service_closed=any(service.closed for service in services),
             nodes=self.nodes.health({*nodes, *bound}),
             config_map=self._config_maps.count(namespace, uid) > 0,
-            deployment=next((each.deployment for each in deployments.values()), None),
+            deployment=next(
+                (owned_deployment.deployment for owned_deployment in deployments.values()), None
+            ),
             gone=gone,
             unwatched=self.memory.unwatched(uid),
             uncreated=self.memory.uncreated(uid),
@@ -203,5 +205,5 @@ def _service(raw: dict[str, Any]) -> RunsService | None:
 
 
 def _deployment(raw: dict[str, Any]) -> RunsDeployment | None:
-    uid, found = observation.owner_uid(raw), observation.deployment(raw)
-    return RunsDeployment(uid, found) if uid and found else None
+    uid, deployment = observation.owner_uid(raw), observation.deployment(raw)
+    return RunsDeployment(uid, deployment) if uid and deployment else None

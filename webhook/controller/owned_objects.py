@@ -120,17 +120,17 @@ class Objects:
     another process may be the leader.
     """
 
-    def __init__(self, client: Client, writer: Writer, known: ObservedState) -> None:
+    def __init__(self, client: Client, writer: Writer, state: ObservedState) -> None:
         self._client = client
         self._writer = writer
-        self._known = known
+        self._known = state
         self._caches: dict[Kind, Cache[Any]] = {
-            POD: known.pods,
-            SERVICE: known.services,
-            CONFIG_MAP: known.config_maps,
-            DEPLOYMENT: known.deployments,
-            WORKLOAD: known.workloads,
-            RUN: known.runs,
+            POD: state.pods,
+            SERVICE: state.services,
+            CONFIG_MAP: state.config_maps,
+            DEPLOYMENT: state.deployments,
+            WORKLOAD: state.workloads,
+            RUN: state.runs,
         }
 
     async def create(self, kind: Kind, run: Run, manifest: Mapping[str, Any]) -> Refusal | None:
@@ -153,19 +153,19 @@ class Objects:
             if kind is SECRET:
                 # The right to read one Secret would be a right to read all.
                 return Refusal(name, NAME_TAKEN, f"Secret {name} exists already")
-            found = await self._client.get(kind.path(run.namespace).path_of(name))
-            if observation.owner_uid(found) != run.metadata.uid:
-                return name_taken(kind.name, found)
+            stored_object = await self._client.get(kind.path(run.namespace).path_of(name))
+            if observation.owner_uid(stored_object) != run.metadata.uid:
+                return name_taken(kind.name, stored_object)
             if kind is WORKLOAD:
-                found = await self.restore_label(kind, found)
-            self.learn(kind, found)
+                stored_object = await self.restore_label(kind, stored_object)
+            self.learn(kind, stored_object)
         return None
 
-    async def restore_label(self, kind: Kind, found: dict[str, Any]) -> dict[str, Any]:
+    async def restore_label(self, kind: Kind, stored_object: dict[str, Any]) -> dict[str, Any]:
         """Give an object of a Run the label again by which its watch selects; return it."""
-        metadata = found["metadata"]
+        metadata = stored_object["metadata"]
         if (metadata.get("labels") or {}).get(names.MANAGED_BY) == names.MANAGER:
-            return found
+            return stored_object
         labels = {"labels": {names.MANAGED_BY: names.MANAGER}, "uid": metadata["uid"]}
         path = kind.path(metadata["namespace"]).path_of(metadata["name"])
         return await self._writer.patch(path, {"metadata": labels}, "merge")
@@ -235,7 +235,7 @@ class Objects:
 
     async def read_nodes(self, wanted: Collection[str]) -> dict[str, NodeHealth]:
         """Read the nodes of these names from the API server."""
-        found = {}
+        health_by_node = {}
         for name in wanted:
             try:
                 raw = await self._client.get(NODES.path_of(name))
@@ -243,19 +243,19 @@ class Objects:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
                 self._known.nodes.lost(name)
-                found[name] = self._known.nodes.health_of_deleted(name)
+                health_by_node[name] = self._known.nodes.health_of_deleted(name)
             else:
-                found[name] = self._known.nodes.health_of_raw(raw)
-        return found
+                health_by_node[name] = self._known.nodes.health_of_raw(raw)
+        return health_by_node
 
     async def refresh_run(self, stored: StoredRun) -> None:
         """Read a Run again at the same version: the definitions may have dropped fields of it.
 
         No watch tells of that. A later version will be told of.
         """
-        found = await self._read_run(stored, store)
-        if found and found.version == stored.version:
-            self._known.runs.put(stored.key, found, found.version)
+        fresh_run = await self._read_run(stored, store)
+        if fresh_run and fresh_run.version == stored.version:
+            self._known.runs.put(stored.key, fresh_run, fresh_run.version)
 
     async def read_run(self, stored: StoredRun) -> StoredRun | None:
         """Read the whole Run at its latest version; None if it is deleted."""
@@ -267,7 +267,7 @@ class Objects:
         # A list of one: the controller has no right to get Runs.
         selector = {"fieldSelector": f"metadata.name={stored.name}"}
         listing = await self._client.list(RUN.path(stored.namespace), keep, query=selector)
-        return next((found for found in listing.items if found.uid == stored.uid), None)
+        return next((run for run in listing.items if run.uid == stored.uid), None)
 
     async def write_status(self, raw: Mapping[str, Any]) -> bool:
         """Replace the status of a Run, at the version of `raw`; return whether it is stored whole.
@@ -285,12 +285,14 @@ class Objects:
         """Read those of the named pods that exist and belong to the run from the API server."""
         if len(pods) > ONE_BY_ONE:
             listing = await self._client.list(POD.path(run.namespace), observation.pod)
-            found = [pod for pod in listing.items if pod]
+            live_pods = [pod for pod in listing.items if pod]
         else:
-            found = [pod for name in pods if (pod := await self._read_pod(run, name))]
+            live_pods = [pod for name in pods if (pod := await self._read_pod(run, name))]
         wanted = frozenset(pods)
         return {
-            pod.name: pod for pod in found if pod.name in wanted and pod.run_uid == run.metadata.uid
+            pod.name: pod
+            for pod in live_pods
+            if pod.name in wanted and pod.run_uid == run.metadata.uid
         }
 
     async def _read_pod(self, run: Run, name: str) -> OwnedPod | None:

@@ -52,9 +52,9 @@ class PodMemory:
             return
         if before.role:
             self._unwatched.setdefault(before.run_uid, set()).add(before.name)
-        known = self._gone.setdefault(before.run_uid, {})
-        self._count += before.uid not in known
-        known[before.uid] = before
+        gone_by_uid = self._gone.setdefault(before.run_uid, {})
+        self._count += before.uid not in gone_by_uid
+        gone_by_uid[before.uid] = before
         if self._count > MOST_GONE:
             # No run takes the place of all others.
             largest = max(self._gone, key=lambda run_uid: len(self._gone[run_uid]))
@@ -66,10 +66,10 @@ class PodMemory:
 
     def forget(self, run_uid: str, uids: Iterable[str]) -> None:
         """Forget deleted pods that are counted."""
-        known = self._gone.get(run_uid, {})
+        gone_by_uid = self._gone.get(run_uid, {})
         for uid in uids:
-            self._count -= known.pop(uid, None) is not None
-        if not known:
+            self._count -= gone_by_uid.pop(uid, None) is not None
+        if not gone_by_uid:
             self._gone.pop(run_uid, None)
 
     def forget_run(self, run_uid: str) -> None:
@@ -82,13 +82,13 @@ class PodMemory:
         """Return the names of the pods that left the watch and are not known to be gone."""
         return frozenset(self._unwatched.get(run_uid, ()))
 
-    def read(self, run_uid: str, found: Iterable[str], absent: Iterable[str]) -> None:
+    def read(self, run_uid: str, pod_names: Iterable[str], absent: Iterable[str]) -> None:
         """Record which pods a live read found that the watch does not tell of, and which not."""
         if self._leads:
-            known = self._unwatched.setdefault(run_uid, set())
-            known.update(found)
-            known.difference_update(absent)
-            if not known:
+            unwatched_pods = self._unwatched.setdefault(run_uid, set())
+            unwatched_pods.update(pod_names)
+            unwatched_pods.difference_update(absent)
+            if not unwatched_pods:
                 del self._unwatched[run_uid]
 
     def forget_unwatched(self, run_uid: str) -> None:

@@ -77,12 +77,12 @@ class Trials:
     how often the Run gave its quota back without having been whole in between, by its uid.
     """
 
-    def __init__(self, known: ObservedState) -> None:
+    def __init__(self, state: ObservedState) -> None:
         self.tried: dict[str, Tried] = {}
         self.deleted: set[str] = set()
         self.left: dict[str, int] = {}
-        known.workloads.subscribe(self._workload_changed)
-        known.runs.subscribe(self._run_changed)
+        state.workloads.subscribe(self._workload_changed)
+        state.runs.subscribe(self._run_changed)
 
     def _workload_changed(self, change: Change[StoredWorkload]) -> None:
         before, after = change.before, change.after
@@ -106,7 +106,7 @@ class Queues:
     def __init__(
         self,
         watches: Watches,
-        known: ObservedState,
+        state: ObservedState,
         objects: Objects,
         trials: Trials,
         namespace: str = "",
@@ -115,7 +115,7 @@ class Queues:
     ) -> None:
         self._watches = watches
         self._client = watches.client
-        self._known = known
+        self._known = state
         self._objects = objects
         self._trials = trials
         self._clock = clock
@@ -125,7 +125,7 @@ class Queues:
         # By uid: since when a Run has had no Workload.
         self._gone: dict[str, float] = {}
         self.served: Callable[[], Collection[str]] = tuple
-        known.runs.subscribe(self._run_changed)
+        state.runs.subscribe(self._run_changed)
         self._positions: dict[tuple[str, str], tuple[float, dict[str, int]]] = {}
 
     def _watch(self) -> None:
@@ -150,8 +150,8 @@ class Queues:
     async def _is_served(self) -> bool:
         until, served = self._served
         if self._clock() >= until:
-            found = await self._client.find(ApiPath.of_version(API_VERSION)) or {}
-            resources = found.get("resources") or ()
+            resource_list = await self._client.find(ApiPath.of_version(API_VERSION)) or {}
+            resources = resource_list.get("resources") or ()
             served = any(resource.get("name") == "workloads" for resource in resources)
             self._served = (self._clock() + SERVED_PAUSE, served)
         return served
@@ -168,7 +168,9 @@ class Queues:
         self._watch()
         if unlisted := self._unlisted("Workloads"):
             return Queueing(unknown=unlisted)
-        if plan and any(names.KUEUE_QUEUE in each.labels for each in plan.templates.values()):
+        if plan and any(
+            names.KUEUE_QUEUE in template.labels for template in plan.templates.values()
+        ):
             return Queueing(unknown=_TWICE, lasting=True)
         workload = self._known.workload_of(stored.namespace, stored.uid)
         if workload is None or workload.uid in self._trials.deleted:
@@ -204,7 +206,7 @@ class Queues:
             tried = self._trials.tried[stored.uid] = Tried(
                 workload.uid, "", set_hash, self._clock()
             )
-        served = {each[:_HASH] for each in self.served()}
+        served = {digest[:_HASH] for digest in self.served()}
         # While the replicas differ, either set may place a pod.
         changed = len(served) == 1 and tried.set_hash not in ("", *served)
         return changed or self._clock() - tried.at >= LOOK_AFTER
@@ -247,17 +249,17 @@ class Queues:
     async def _find_without_label(self, stored: StoredRun) -> bool:
         """Return whether the Workload is there after all, and give it its label again."""
         path = WORKLOAD.path(stored.namespace)
-        found = await self._client.find(path.path_of(workload_name(stored.name, stored.uid)))
-        if found is None or owner_uid(found) != stored.uid:
+        workload = await self._client.find(path.path_of(workload_name(stored.name, stored.uid)))
+        if workload is None or owner_uid(workload) != stored.uid:
             return False
-        if found["metadata"]["uid"] in self._trials.deleted:
+        if workload["metadata"]["uid"] in self._trials.deleted:
             return False
-        self._objects.learn(WORKLOAD, await self._objects.restore_label(WORKLOAD, found))
+        self._objects.learn(WORKLOAD, await self._objects.restore_label(WORKLOAD, workload))
         return True
 
     async def _position(self, namespace: str, queue: str, workload: str) -> int | None:
         """Return the position in the ClusterQueue, from 1, by Kueue's API of pending workloads."""
-        until, found = self._positions.get((namespace, queue), (float("-inf"), {}))
+        until, positions = self._positions.get((namespace, queue), (float("-inf"), {}))
         if self._clock() >= until:
             try:
                 path = CollectionPath(_PENDING, "localqueues", namespace).path_of(queue)
@@ -266,15 +268,17 @@ class Queues:
             except ClusterError:
                 items = ()  # It may be off, or not allowed.
             # Workloads of other LocalQueues may be before it.
-            found = {
-                each["metadata"]["name"]: each["positionInClusterQueue"] + 1
-                for each in items
-                if isinstance(each.get("positionInClusterQueue"), int)
+            positions = {
+                pending_workload["metadata"]["name"]: pending_workload["positionInClusterQueue"] + 1
+                for pending_workload in items
+                if isinstance(pending_workload.get("positionInClusterQueue"), int)
             }
             now = self._clock()
-            self._positions = {key: each for key, each in self._positions.items() if each[0] > now}
-            self._positions[namespace, queue] = (now + POSITION_PAUSE_SECONDS / 2, found)
-        return found.get(workload)
+            self._positions = {
+                key: entry for key, entry in self._positions.items() if entry[0] > now
+            }
+            self._positions[namespace, queue] = (now + POSITION_PAUSE_SECONDS / 2, positions)
+        return positions.get(workload)
 
     def _run_changed(self, change: Change[StoredRun]) -> None:
         before, after = change.before, change.after

@@ -70,7 +70,7 @@ class Reconciler:
 
     def __init__(
         self,
-        known: ObservedState,
+        state: ObservedState,
         objects: Objects,
         run_cache: RunCache,
         executor: ActionExecutor,
@@ -84,7 +84,7 @@ class Reconciler:
         terms: RestartTerms = DEFAULT_TERMS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._known = known
+        self._known = state
         self._objects = objects
         self._run_cache = run_cache
         self._executor = executor
@@ -240,7 +240,9 @@ class Reconciler:
         """Compute the outcome, after reading the pods that are missing from the cache."""
         uid = run.metadata.uid
         needs = plan.needs if plan else Needs(address=run.status.address)
-        of_failures = {each.node for each in run.status.incidents if each.cause != "Disruption"}
+        of_failures = {
+            incident.node for incident in run.status.incidents if incident.cause != "Disruption"
+        }
         bare = nodes_without_pods(run, self._known.pods_of(run.namespace, uid))
         observed = self._known.observed(
             run.namespace,
@@ -260,21 +262,21 @@ class Reconciler:
         unwatched = False
         while (unknown := outcome.look_up - looked_up) or outcome.look_up_nodes:
             looked_up |= unknown
-            found = await self._objects.get_pods(run, unknown)
-            unwatched = unwatched or bool(found)
-            absent = unknown - found.keys()
+            pods = await self._objects.get_pods(run, unknown)
+            unwatched = unwatched or bool(pods)
+            absent = unknown - pods.keys()
             watched = self._known.pods_of(run.namespace, uid)
-            self._known.memory.read(uid, found.keys() - watched.keys(), absent)
+            self._known.memory.read(uid, pods.keys() - watched.keys(), absent)
             read = await self._objects.read_nodes(outcome.look_up_nodes)
             observed = replace(
                 observed,
-                pods={**observed.pods, **found},
+                pods={**observed.pods, **pods},
                 absent=observed.absent | absent,
                 nodes=None if observed.nodes is None else {**observed.nodes, **read},
                 nodes_read=observed.nodes_read | read.keys(),
             )
             outcome = reconcile(run, needs, observed, self._now(), self._terms)
-        times = [each for each in (left, outcome.after) if each is not None]
+        times = [seconds for seconds in (left, outcome.after) if seconds is not None]
         if unwatched:
             # Their labels were changed, or the watch is late: it may tell nothing of them.
             times.append(UNWATCHED_PAUSE)

@@ -62,7 +62,7 @@ def name_taken(kind: str, other: Mapping[str, Any]) -> Refusal:
     """Return the refusal for a name that an object of another owner has."""
     metadata = other["metadata"]
     owners = metadata.get("ownerReferences") or ()
-    owner = next((f"{each['kind']} {each['name']}" for each in owners), "none")
+    owner = next((f"{reference['kind']} {reference['name']}" for reference in owners), "none")
     return Refusal(
         metadata["name"],
         NAME_TAKEN,
@@ -106,9 +106,9 @@ class Refusals:
         before = self.refusals_of(uid)
         record = self._runs.setdefault(uid, _Record())
         record.forget(made)
-        for one in refused:
-            record.refused[one.name] = one
-            whom = one.name if one.reason == NAME_TAKEN else ""
+        for refusal in refused:
+            record.refused[refusal.name] = refusal
+            whom = refusal.name if refusal.reason == NAME_TAKEN else ""
             if self._clock() >= record.until.get(whom, 0.0):
                 # Otherwise the creation ran concurrently with another one that was rejected.
                 backoff = record.backoffs.setdefault(whom, Backoff(self._random, CREATION_DELAYS))
@@ -119,7 +119,9 @@ class Refusals:
 
     def next(self, uid: str) -> float | None:
         """Return the seconds until the next retry of a rejected creation; None if there is none."""
-        return min((self.pause(uid, one.name) for one in self.refusals_of(uid)), default=None)
+        return min(
+            (self.pause(uid, refusal.name) for refusal in self.refusals_of(uid)), default=None
+        )
 
     def forget(self, uid: str) -> bool:
         """Forget the run, which needs no more creations; return whether it had refusals."""
@@ -137,8 +139,8 @@ class _Record:
     def forget(self, made: Collection[str]) -> None:
         if not made:
             return
-        for name, one in list(self.refused.items()):
-            if name in made or one.reason != NAME_TAKEN:
+        for name, refusal in list(self.refused.items()):
+            if name in made or refusal.reason != NAME_TAKEN:
                 del self.refused[name]
         for whom in ("", *made):
             self.until.pop(whom, None)

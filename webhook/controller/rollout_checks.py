@@ -45,8 +45,8 @@ class RolloutChecks:
         path = CollectionPath("apps/v1", "deployments", self.namespace)
         while True:
             try:
-                found = (await self.client.list(path, _read)).items
-                self._note({name: lacks for name, lacks in found if name in _OURS})
+                pairs = (await self.client.list(path, _read)).items
+                self._note({name: lacks for name, lacks in pairs if name in _OURS})
             except ClusterError as error:
                 why = f"cannot be read: {error.why}"
                 self._note(dict.fromkeys((names.CONTROLLER, names.WEBHOOK), why))
@@ -55,13 +55,13 @@ class RolloutChecks:
                 self._note(dict.fromkeys((names.CONTROLLER, names.WEBHOOK), "not read"))
             await asyncio.sleep(self.interval)
 
-    def _note(self, found: Mapping[str, str]) -> None:
-        lacking = dict.fromkeys(lacks for lacks in found.values() if lacks)
+    def _note(self, lacks_by_name: Mapping[str, str]) -> None:
+        lacking = dict.fromkeys(lacks for lacks in lacks_by_name.values() if lacks)
         reason = "; ".join(lacking) or "complete"
         if reason != self.reason:
             _logger.info("rollouts: %s", reason)
         self.reason = reason
-        self.report(found)
+        self.report(lacks_by_name)
 
 
 def _read(deployment: Mapping[str, Any]) -> tuple[str, str]:

@@ -94,8 +94,8 @@ def store(raw: dict[str, Any], *, whole: bool = False) -> StoredRun:
     queued = not engine and (
         names.KUEUE_QUEUE in (metadata.get("labels") or {})
         or any(
-            _mapping(each).get("type") == ADMITTED
-            for each in (conditions if isinstance(conditions, list) else ())
+            _mapping(condition).get("type") == ADMITTED
+            for condition in (conditions if isinstance(conditions, list) else ())
         )
     )
     understood = is_understood(status)

@@ -70,8 +70,8 @@ class WaitingPods:
             _logger.debug("Events about pod %s/%s: %s", namespace, pod.name, error)
             return ""
         # A scheduler of another name writes the message of the pod's condition, too.
-        found = (each for each in listing.items if each and pod.unscheduled not in each[1])
-        _, text = max(found, default=("", ""))
+        events = (event for event in listing.items if event and pod.unscheduled not in event[1])
+        _, text = max(events, default=("", ""))
         return text
 
 

@@ -60,7 +60,7 @@ class WorkloadExecutor:
         self,
         client: Client,
         writer: Writer,
-        known: ObservedState,
+        state: ObservedState,
         objects: Objects,
         trials: Trials,
         *,
@@ -69,7 +69,7 @@ class WorkloadExecutor:
     ) -> None:
         self._client = client
         self._writer = writer
-        self._known = known
+        self._known = state
         self._objects = objects
         self._trials = trials
         self._clock = clock
@@ -116,7 +116,7 @@ class WorkloadExecutor:
         raw = changed_status(raw, action.conditions, to_second(self._now()))
         written = await self._writer.replace(path.subresource("status"), raw)
         self._objects.learn(WORKLOAD, written)
-        if any(each["type"] == "Evicted" for each in action.conditions):
+        if any(condition["type"] == "Evicted" for condition in action.conditions):
             uid = run.metadata.uid
             self._trials.left[uid] = self._trials.left.get(uid, 0) + 1
 
@@ -156,16 +156,16 @@ class WorkloadExecutor:
 
         Raises _RefusedError if the API server rejects one.
         """
-        for each in sets:
-            update = updates.get(each.name)
-            pod = plan.pod(each.role, each.tried, 0, each.history)
+        for pod_set in sets:
+            update = updates.get(pod_set.name)
+            pod = plan.pod(pod_set.role, pod_set.tried, 0, pod_set.history)
             if update is not None:
                 # Policies may have put another value in place of the run's own.
-                placed = {"metadata": pod["metadata"], "spec": each.asks["template"]["spec"]}
-                if why := conflict(each.text, placed, update):
+                placed = {"metadata": pod["metadata"], "spec": pod_set.asks["template"]["spec"]}
+                if why := conflict(pod_set.text, placed, update):
                     return why
                 placed = await self._try(run, updated(pod, update))
-                if why := overridden(each.text, placed, update):
+                if why := overridden(pod_set.text, placed, update):
                     return why
         return ""
 
@@ -177,28 +177,32 @@ class WorkloadExecutor:
 
         What policies do with a history shows when a pod with it is tried.
         """
-        sets = {each.name: each for each in workload.pod_sets if each.role}
+        sets = {pod_set.name: pod_set for pod_set in workload.pod_sets if pod_set.role}
         by_replica = sets_of_replicas(workload)
         tried = self._trials.tried.get(run.metadata.uid)
         if tried is None or tried.workload != workload.uid:
             tried = Tried(workload.uid, "", "", self._clock())
             self._trials.tried[run.metadata.uid] = tried
-        for each in pods:
-            own = sets.get(pod_set_of(workload, by_replica, each.role, each.index))
-            if own is None or not each.history or (own.name, each.history) in tried.histories:
+        for creation in pods:
+            pod_set = sets.get(pod_set_of(workload, by_replica, creation.role, creation.index))
+            if (
+                pod_set is None
+                or not creation.history
+                or (pod_set.name, creation.history) in tried.histories
+            ):
                 continue
             try:
-                pod = plan.pod(each.role, each.index, each.attempt, each.history)
+                pod = plan.pod(creation.role, creation.index, creation.attempt, creation.history)
                 placed = await self._try(run, pod)
             except _RefusedError:
                 # The creation itself will say so.
                 continue
             given_up = frozenset(name for name, _ in read_given_up(placed["metadata"]))
-            if given_up != own.given_up:
-                why = _describe_classes(each, given_up, own.given_up)
+            if given_up != pod_set.given_up:
+                why = _describe_classes(creation, given_up, pod_set.given_up)
                 await self._write(run, evict(workload, PLACEMENT_CHANGED, why))
                 return True
-            tried.histories.add((own.name, each.history))
+            tried.histories.add((pod_set.name, creation.history))
         return False
 
     async def refuse_elsewhere(
@@ -239,14 +243,14 @@ class WorkloadExecutor:
         except _RefusedError as error:
             return error.refused
         # Without a priority, Kueue's API of pending workloads fails for the whole queue.
-        pod_sets = [each.noted for each in sets]
+        pod_sets = [pod_set.noted for pod_set in sets]
         spec: JsonObject = {"queueName": queue, "podSets": pod_sets, "priority": 0, **longest(run)}
-        for each in sets:
-            if each.priority.get("priorityClassName") and "priorityClassRef" not in spec:
-                spec |= _priority(each.priority, "scheduling.k8s.io", "PriorityClass")
+        for pod_set in sets:
+            if pod_set.priority.get("priorityClassName") and "priorityClassRef" not in spec:
+                spec |= _priority(pod_set.priority, "scheduling.k8s.io", "PriorityClass")
         if wanted := (run.metadata.labels or {}).get(names.KUEUE_PRIORITY_CLASS):
             try:
-                found = await self._client.get(_PRIORITY_CLASSES.path_of(wanted))
+                priority_class = await self._client.get(_PRIORITY_CLASSES.path_of(wanted))
             except ClusterError as error:
                 if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                     raise
@@ -254,7 +258,7 @@ class WorkloadExecutor:
                 return Refusal(
                     name, "Invalid", f"label {names.KUEUE_PRIORITY_CLASS}={wanted}: {why}"
                 )
-            value = {"priority": found["value"], "priorityClassName": wanted}
+            value = {"priority": priority_class["value"], "priorityClassName": wanted}
             spec |= _priority(value, "kueue.x-k8s.io", "WorkloadPriorityClass")
         meta = metadata(run, name)
         # Kueue names by it what has preempted another.
@@ -301,14 +305,14 @@ class WorkloadExecutor:
         """
         name = workload_name(gone.name, gone.uid)
         try:
-            found = await self._client.get(WORKLOAD.path(gone.namespace).path_of(name))
+            workload = await self._client.get(WORKLOAD.path(gone.namespace).path_of(name))
         except ClusterError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
             return
-        metadata = found["metadata"]
+        metadata = workload["metadata"]
         labelled = (metadata.get("labels") or {}).get(names.RUN_UID) == gone.uid
-        if labelled and controller_of(found) is None:
+        if labelled and controller_of(workload) is None:
             await self._objects.delete(WORKLOAD, gone.namespace, name, uid=metadata["uid"])
 
 

@@ -43,18 +43,18 @@ class Comparison(NamedTuple):
         )
 
 
-def compare(own: Json, served: Json | None) -> Comparison:
+def compare(own_definition: Json, served: Json | None) -> Comparison:
     """Compare two definitions (apiextensions.k8s.io/v1); None: the cluster has none."""
-    wanted, found = _schema(own), _schema(served or _NOTHING)
+    wanted, served_schema = _schema(own_definition), _schema(served or _NOTHING)
     missing = [
-        each
+        missing_field
         for part in ("spec", "status")
-        for each in _missing(_field(wanted, part), _field(found, part), part)
+        for missing_field in _missing(_field(wanted, part), _field(served_schema, part), part)
     ]
     return Comparison(
         tuple(path for path, _ in missing),
         tuple(path for path, kept in missing if not kept),
-        _without_text(wanted) != _without_text(found),
+        _without_text(wanted) != _without_text(served_schema),
     )
 
 
@@ -75,67 +75,69 @@ def _without_text(node: Any) -> Any:
 
 def _schema(definition: Json) -> Json:
     versions = (definition.get("spec") or {}).get("versions") or ()
-    found: Iterator[Json] = (
-        each["schema"]["openAPIV3Schema"]
-        for each in versions
-        if each["name"] == names.VERSION and each.get("served") and each.get("schema")
+    schemas: Iterator[Json] = (
+        version["schema"]["openAPIV3Schema"]
+        for version in versions
+        if version["name"] == names.VERSION and version.get("served") and version.get("schema")
     )
-    return next(found, _NOTHING)
+    return next(schemas, _NOTHING)
 
 
 def _field(node: Json, name: str) -> Json | None:
     """Return the schema of a field; None if the node does not have it."""
-    found: Json | None = (node.get("properties") or {}).get(name)
-    return found
+    schema: Json | None = (node.get("properties") or {}).get(name)
+    return schema
 
 
-def _missing(own: Json | None, served: Json | None, path: str) -> Iterator[tuple[str, bool]]:
+def _missing(own_schema: Json | None, served: Json | None, path: str) -> Iterator[tuple[str, bool]]:
     """Yield the outermost fields that are missing, and whether unknown fields are kept there."""
-    if own is None:
+    if own_schema is None:
         return
     if served is None:
         yield path, False
         return
     keeps = bool(served.get(KEEPS_UNKNOWN))
-    for name, child in (own.get("properties") or {}).items():
-        there = _field(served, name)
-        if there is None:
+    for name, child in (own_schema.get("properties") or {}).items():
+        served_child = _field(served, name)
+        if served_child is None:
             yield f"{path}.{name}", keeps
         else:
-            yield from _missing(child, there, f"{path}.{name}")
+            yield from _missing(child, served_child, f"{path}.{name}")
     for key in _NESTED:
-        inner = own.get(key)
+        inner = own_schema.get(key)
         if isinstance(inner, dict):
-            there = served.get(key)
-            if isinstance(there, dict):
-                yield from _missing(inner, there, f"{path}[]")
+            served_child = served.get(key)
+            if isinstance(served_child, dict):
+                yield from _missing(inner, served_child, f"{path}[]")
             elif inner.get("properties"):
                 yield f"{path}[]", keeps
 
 
-def newer_parts(own: Json, served: Json, document: Json) -> list[str]:
+def newer_parts(own_definition: Json, served: Json, document: Json) -> list[str]:
     """Return what of an object's spec the cluster's definition knows and the own one does not.
 
     Fields and words of closed lists, each with its path: whoever has the own one is older.
     """
-    wanted, found = (_field(_schema(each), "spec") for each in (served, own))
-    return [*_newer(wanted, found, document.get("spec"), "spec")]
+    wanted, own_schema = (
+        _field(_schema(definition), "spec") for definition in (served, own_definition)
+    )
+    return [*_newer(wanted, own_schema, document.get("spec"), "spec")]
 
 
-def _newer(served: Json | None, own: Json | None, value: Any, path: str) -> Iterator[str]:
+def _newer(served: Json | None, own_schema: Json | None, value: Any, path: str) -> Iterator[str]:
     if served is None:
         return
-    if own is None:
+    if own_schema is None:
         yield path
     elif isinstance(value, dict):
         for key, inner in value.items():
-            theirs, ours = (_field(node, key) or _any_field(node) for node in (served, own))
+            theirs, ours = (_field(node, key) or _any_field(node) for node in (served, own_schema))
             yield from _newer(theirs, ours, inner, f"{path}.{key}")
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            theirs, ours = (node.get("items") for node in (served, own))
+            theirs, ours = (node.get("items") for node in (served, own_schema))
             yield from _newer(theirs, ours, inner, f"{path}[{index}]")
-    elif value in served.get("enum", ()) and value not in own.get("enum", (value,)):
+    elif value in served.get("enum", ()) and value not in own_schema.get("enum", (value,)):
         yield f"{path}: {value!r}"
 
 

@@ -63,22 +63,22 @@ def update_conditions(
 
     lastTransitionTime changes only with the status (metav1.Condition).
     """
-    known = {condition.type: condition for condition in before}
-    for one in updates:
-        old = known.get(one.type) or _unset(one.type, now)
+    condition_by_type = {condition.type: condition for condition in before}
+    for change in updates:
+        old = condition_by_type.get(change.type) or _unset(change.type, now)
         update: dict[str, object] = {
-            "status": one.status,
+            "status": change.status,
             "observed_generation": generation,
-            "reason": one.reason,
-            "message": one.message,
+            "reason": change.reason,
+            "message": change.message,
         }
         # Most of a thousand objects are as they were.
         if any(getattr(old, name) != value for name, value in update.items()):
-            if old.status != one.status:
+            if old.status != change.status:
                 update["last_transition_time"] = now
             old = old.model_copy(update=update)
-        known[one.type] = old
-    return tuple(known.values())
+        condition_by_type[change.type] = old
+    return tuple(condition_by_type.values())
 
 
 @lru_cache(maxsize=16)

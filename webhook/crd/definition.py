@@ -97,8 +97,8 @@ class Structural:
         schema = self._schema(self._definitions[name])
         for field, value in schema.get("properties", {}).items():
             value.update(self._lists.get((name, field), {}))
-            each = value.get("items") or value.get("additionalProperties") or value
-            self._rule(each, f"{name}.{field}")
+            node = value.get("items") or value.get("additionalProperties") or value
+            self._rule(node, f"{name}.{field}")
         self._rule(schema, name)
         return schema
 
@@ -170,24 +170,30 @@ def _without_null(node: Json) -> Json:
 
 
 def _integer_or_text(node: Json) -> Json | None:
-    types = [each.get("type") for each in node.get("anyOf", ())]
+    types = [alternative.get("type") for alternative in node.get("anyOf", ())]
     if types != ["integer", "string"]:
         return None
     limits: Json = {}
-    for each in node["anyOf"]:
-        limits |= {key: each[key] for key in ("minimum", "maximum", "pattern") if key in each}
-        if "enum" in each:
-            limits["pattern"] = f"^({'|'.join(each['enum'])})$"
+    for alternative in node["anyOf"]:
+        limits |= {
+            key: alternative[key] for key in ("minimum", "maximum", "pattern") if key in alternative
+        }
+        if "enum" in alternative:
+            limits["pattern"] = f"^({'|'.join(alternative['enum'])})$"
     described = {key: node[key] for key in ("description",) if key in node}
     return {**described, "x-kubernetes-int-or-string": True, **limits}
 
 
 def _alternatives(node: Json) -> Json | None:
     """Return the enumerations of texts as one; a value of several types as one without a type."""
-    each = node.get("anyOf")
-    if not each or "type" in node:
+    alternatives = node.get("anyOf")
+    if not alternatives or "type" in node:
         return None
-    words = [word for one in each for word in one.get("enum") or [one.get("const")]]
+    words = [
+        word
+        for alternative in alternatives
+        for word in alternative.get("enum") or [alternative.get("const")]
+    ]
     texts = all(isinstance(word, str) for word in words)
     return {"type": "string", "enum": words} if texts else dict(_OPAQUE)
 
@@ -271,17 +277,17 @@ def first_sentence(text: str) -> str:
 
 def _concise(schema: Json) -> Json:
     """Return a schema with one sentence for each field; its items have none of their own."""
-    found = {**schema}
+    result = {**schema}
     if "properties" in schema:
-        found["properties"] = {
+        result["properties"] = {
             field: {**_concise(child), **_sentence(child)}
             for field, child in schema["properties"].items()
         }
     for key in ("items", "additionalProperties"):
         if key in schema:
             child = _concise(schema[key])
-            found[key] = {name: value for name, value in child.items() if name != "description"}
-    return found
+            result[key] = {name: value for name, value in child.items() if name != "description"}
+    return result
 
 
 def _sentence(schema: Json) -> Json:

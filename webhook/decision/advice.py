@@ -50,15 +50,15 @@ def warnings(
     metadata = pod["metadata"]
     keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if decision.identity is None:
-        found = [*unknown_keys(*keys)]
+        texts = [*unknown_keys(*keys)]
     else:
         again = reapply_warning(pod, decision)
         every = (no_node, *decision.warnings, *misread(*keys), again)
-        found = [text for text in every if text]
+        texts = [text for text in every if text]
     if titled:
         title = _title(metadata)
-        found = [f"{title}{text.removeprefix(SIGNATURE)}" for text in found]
-    return fitting(found)
+        texts = [f"{title}{text.removeprefix(SIGNATURE)}" for text in texts]
+    return fitting(texts)
 
 
 def _title(metadata: JsonObject) -> str:
@@ -69,24 +69,24 @@ def _title(metadata: JsonObject) -> str:
     return f"pod {name}: " if name and name.isprintable() else ""
 
 
-def fitting(found: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:
+def fitting(texts: list[str], where: str = "`fairlead explain` prints all of them") -> list[str]:
     """Return the warnings that fit into one response, counted with their signature.
 
     The last one gives the number of omitted warnings, and `where` to find them.
     """
-    if not found:
-        return found
-    lengths = [len(signed(text)) for text in found]
+    if not texts:
+        return texts
+    lengths = [len(signed(text)) for text in texts]
     if sum(lengths) <= MAX_CHARACTERS:
-        return found
+        return texts
     left = MAX_CHARACTERS - _ROOM
     kept: list[str] = []
-    for text, length in zip(found, lengths, strict=True):
+    for text, length in zip(texts, lengths, strict=True):
         left -= length
         if left < 0:
             break
         kept.append(text)
-    more = len(found) - len(kept)
+    more = len(texts) - len(kept)
     return [*kept, f"and {more} more warnings; {where}"]
 
 
@@ -107,9 +107,11 @@ def reapply_warning(pod: JsonObject, decision: Decision) -> str:
     files = list(_files(metadata))
     if not files:
         return ""
-    operations = [each for each in decision.patch if each["path"].startswith("/spec/")]
+    operations = [
+        operation for operation in decision.patch if operation["path"].startswith("/spec/")
+    ]
     # The other fields of the spec may be long, and do not change.
-    touched = {each["path"].split("/")[2] for each in operations}
+    touched = {operation["path"].split("/")[2] for operation in operations}
     before = _only(pod["spec"], touched)
     patch = copy.deepcopy(operations)
     after = jsonpatch.apply_patch({"spec": copy.deepcopy(before)}, patch)["spec"]
@@ -135,8 +137,8 @@ def _files(metadata: JsonObject) -> Iterator[JsonObject]:
 
 
 def _spec(holder: Any, key: str) -> JsonObject:
-    found = holder.get(key) if isinstance(holder, dict) else None
-    return found if isinstance(found, dict) else {}
+    value = holder.get(key) if isinstance(holder, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _unprefixed(fields: JsonObject) -> JsonObject:
@@ -149,12 +151,14 @@ def _unprefixed(fields: JsonObject) -> JsonObject:
 
 def _changed(file: JsonObject, before: Any, after: Any) -> list[str]:
     """Return the fields that the file sets and whose values changed."""
-    found = []
+    changed_keys = []
     for key, value in file.items():
-        one, other = (side.get(key) if isinstance(side, dict) else None for side in (before, after))
-        if one == other:
+        old_value, other = (
+            side.get(key) if isinstance(side, dict) else None for side in (before, after)
+        )
+        if old_value == other:
             continue
         # A value that is replaced whole differs; in an object only the file's fields count.
-        if not isinstance(value, dict) or not value or _changed(value, one, other):
-            found.append(key)
-    return found
+        if not isinstance(value, dict) or not value or _changed(value, old_value, other):
+            changed_keys.append(key)
+    return changed_keys

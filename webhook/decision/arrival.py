@@ -162,13 +162,13 @@ async def settle_leader(
     Only a coordinator whose labels leave a doubt causes a read. Without an answer the labels
     decide: a coordinator too many costs less than one too few.
     """
-    own, identity = received.own, received.identity
+    placement, identity = received.own, received.identity
     if objects is None or not identity.coordinator:
         return received, ()
-    ref = leader_ref(identity, own.labels, own.annotations, sources)
+    ref = leader_ref(identity, placement.labels, placement.annotations, sources)
     if ref is None:
         return received, ()
-    name = own.labels.get(ref.label, "")
+    name = placement.labels.get(ref.label, "")
     try:
         led = await objects.led(received.arrival.namespace, ref, name, sources)
     except ClusterError as error:
@@ -245,11 +245,11 @@ class DecisionInputs:
 
     def cluster(self) -> Cluster:
         """Return the cluster's defaults and its nodes. Raises NotSynced."""
-        known = self.classes()
+        classes = self.classes()
         return Cluster(
             self.default_priority_class() or "",
             self.default_toleration_seconds,
             self.node(),
-            known.get("RuntimeClass", {}),
-            [*known.get("ResourceFlavor", {}).values()],
+            classes.get("RuntimeClass", {}),
+            [*classes.get("ResourceFlavor", {}).values()],
         )

@@ -54,7 +54,9 @@ def report(audited: Audited) -> dict[str, object]:
     result: dict[str, object] = {
         "policies": audited.policies,
         "differs": audited.differs,
-        "outcomes": {policy: each.outcome for policy, each in audited.effects.items()},
+        "outcomes": {
+            policy: policy_effect.outcome for policy, policy_effect in audited.effects.items()
+        },
     }
     if unknown := {policy: e.unknown for policy, e in audited.effects.items() if e.unknown}:
         result["unknown"] = unknown

@@ -56,8 +56,8 @@ class Effect(NamedTuple):
 
     def changed_fields(self, decision: Decision) -> Sequence[str]:
         """Return the fields that policies would set or remove, and do not today."""
-        new = (each for each in self.new_entries(decision) if each.outcome in EFFECTIVE)
-        return tuple(dict.fromkeys(each.field for each in new))
+        new = (entry for entry in self.new_entries(decision) if entry.outcome in EFFECTIVE)
+        return tuple(dict.fromkeys(entry.field for entry in new))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Audited:
     @property
     def notable(self) -> Mapping[str, Effect]:
         """The effects that a reader needs: TOGETHER only if together they do more than alone."""
-        alone = max((_WORSE[each.outcome] for each in self.alone.values()), default=0)
+        alone = max((_WORSE[effect.outcome] for effect in self.alone.values()), default=0)
         return self.effects if _WORSE[self.together.outcome] > alone else self.alone
 
     @property
@@ -96,15 +96,16 @@ class Audited:
         So does one with a trace that is not judged: which of both is unknown.
         """
         return any(
-            each.outcome in ("changes", "rejects") or (each.outcome == "not-judged" and each.trace)
-            for each in self.effects.values()
+            effect.outcome in ("changes", "rejects")
+            or (effect.outcome == "not-judged" and effect.trace)
+            for effect in self.effects.values()
         )
 
     @property
     def rejections(self) -> tuple[str, ...]:
         """The messages with which they would reject the pod, each once."""
         return tuple(
-            dict.fromkeys(text for each in self.effects.values() for text in each.rejections)
+            dict.fromkeys(text for effect in self.effects.values() for text in effect.rejections)
         )
 
 
@@ -145,19 +146,19 @@ class Decision(NamedTuple):
     @property
     def unfulfilled(self) -> dict[str, tuple[str, ...]]:
         """For each policy that applies, the fields in which a setting of it has no effect."""
-        found: dict[str, dict[str, None]] = {}
-        for each in self.trace:
-            if each.policy and each.outcome in WITHOUT_EFFECT:
-                found.setdefault(each.policy, {})[each.field] = None
-        return {policy: tuple(fields) for policy, fields in found.items()}
+        fields_by_policy: dict[str, dict[str, None]] = {}
+        for entry in self.trace:
+            if entry.policy and entry.outcome in WITHOUT_EFFECT:
+                fields_by_policy.setdefault(entry.policy, {})[entry.field] = None
+        return {policy: tuple(fields) for policy, fields in fields_by_policy.items()}
 
     @property
     def rejected_by(self) -> tuple[str, ...]:
         """Names of the policies whose settings reject the pod; empty if there are none."""
         if self.allowed:
             return ()
-        found = (each.policy for each in self.trace if each.outcome == "rejected")
-        return tuple(dict.fromkeys(name for name in found if name))
+        policy_names = (entry.policy for entry in self.trace if entry.outcome == "rejected")
+        return tuple(dict.fromkeys(name for name in policy_names if name))
 
 
 class ReceivedPod(NamedTuple):

@@ -65,18 +65,18 @@ def decide_received(received: ReceivedPod, policies: PolicySet, cluster: Cluster
 
 def receive_pod(arrival: Arrival, sources: SourceTable = SHIPPED) -> ReceivedPod | None:
     """Parse the pod; return None if it belongs to no run. Raises as `decide` does."""
-    own = pod.parse_pod(arrival.pod)
+    placement = pod.parse_pod(arrival.pod)
     identity = identify(
-        own.labels, own.annotations, arrival.namespace_labels, sources, led=arrival.led
+        placement.labels, placement.annotations, arrival.namespace_labels, sources, led=arrival.led
     )
     if identity is None:
         return None
-    keeps = keeps_placement(arrival, own)
+    keeps = keeps_placement(arrival, placement)
     held = not keeps or (
         keeps == OF_DAEMON_SET
         and (identity.marked_itself or not spares_daemon_sets(arrival.namespace_labels))
     )
-    return ReceivedPod(arrival, own, identity, keeps, held)
+    return ReceivedPod(arrival, placement, identity, keeps, held)
 
 
 class Evaluation(NamedTuple):
@@ -118,10 +118,10 @@ def _evaluate(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> E
         if number >= audit.MOST_ALONE:
             alone[name] = audit.NOT_JUDGED
             continue
-        found = every if len(tried) == 1 else enforce((at,))
-        effect = audit.effect(evaluation, found)
+        policy_evaluation = every if len(tried) == 1 else enforce((at,))
+        effect = audit.effect(evaluation, policy_evaluation)
         # Like an enforced one, a policy for another operating system does not apply.
-        applies = found.bundle is not None and name in found.bundle.policies
+        applies = policy_evaluation.bundle is not None and name in policy_evaluation.bundle.policies
         if applies or effect.outcome != "same":
             alone[name] = effect
     if not alone:
@@ -149,56 +149,56 @@ def _enforce(
     aside: SetAside,
 ) -> Evaluation:
     """Apply the policies at these positions, all of which match, and no others."""
-    own, arrival = received.own, received.arrival
+    placement, arrival = received.own, received.arrival
     if received.keeps and not matched:
-        return Evaluation("left-alone", own, received.keeps, aside=aside)
-    if excess := pod.excess(own):
-        return _rejected([excess], own, aside)
+        return Evaluation("left-alone", placement, received.keeps, aside=aside)
+    if excess := pod.excess(placement):
+        return _rejected([excess], placement, aside)
     # For another operating system only requirements apply: no author can opt out of those.
     requiring = matched
     if not received.keeps:
-        requiring = operating_system.other_system(matched, policies.systems, own)
+        requiring = operating_system.other_system(matched, policies.systems, placement)
     positions = matched
     if requiring:
         positions = tuple(
             [at for at in matched if at not in requiring or policies.policies[at].requires]
         )
     if matched and not positions:
-        return Evaluation("left-alone", own, _OTHER_SYSTEM, aside=aside)
-    flavor = flavor_of(own, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
+        return Evaluation("left-alone", placement, _OTHER_SYSTEM, aside=aside)
+    flavor = flavor_of(placement, pod.scheduling_gates(arrival.pod), arrival.namespace_labels)
     bundle = policies.bundle(positions, flavor, requiring, received.replica)
     try:
-        requests = _requests(own, policies)
+        requests = _requests(placement, policies)
     except capacity_request.InvalidRequest as error:
-        return _rejected([str(error)], own, aside, bundle)
+        return _rejected([str(error)], placement, aside, bundle)
     context = MergeContext(
         policies.classes,
         cluster.default_priority_class,
         flavor,
-        node=_node(own, cluster),
+        node=_node(placement, cluster),
         kept=bool(received.keeps),
         facts=facts_of(received, cluster, flavor),
         selector=arrival.selector,
     )
-    merged = merge(bundle, own, requests, context)
+    merged = merge(bundle, placement, requests, context)
     rejections = merged.rejections
     if not rejections and (excess := pod.excess(merged.placement)):
         rejections = [f"after policies {', '.join(bundle.policies)} were applied: {excess}"]
     if rejections:
-        return _rejected(rejections, own, aside, bundle, merged)
-    result: Result = "unchanged" if merged.placement == own else "placed"
+        return _rejected(rejections, placement, aside, bundle, merged)
+    result: Result = "unchanged" if merged.placement == placement else "placed"
     return Evaluation(result, merged.placement, "", bundle, merged, aside=aside)
 
 
 def _rejected(
     rejections: Sequence[str],
-    own: PodPlacement,
+    placement: PodPlacement,
     aside: SetAside,
     bundle: Bundle | None = None,
     merged: Merged | None = None,
 ) -> Evaluation:
     reason = _reason(rejections)
-    return Evaluation("rejected", own, reason, bundle, merged, None, aside, rejections)
+    return Evaluation("rejected", placement, reason, bundle, merged, None, aside, rejections)
 
 
 def facts_of(received: ReceivedPod, cluster: Cluster, flavor: Flavor | None) -> Facts:
@@ -223,9 +223,9 @@ def merged_if_held(received: ReceivedPod, policies: PolicySet, cluster: Cluster)
     return _enforce(received, policies, cluster, enforced, aside).merged
 
 
-def _node(own: PodPlacement, cluster: Cluster) -> Node | None:
+def _node(placement: PodPlacement, cluster: Cluster) -> Node | None:
     """Return the only node that the pod can run on (nodeName or affinity), if it is known."""
-    name = own.node_name or node_affinity.only_node(own.required)
+    name = placement.node_name or node_affinity.only_node(placement.required)
     return cluster.node(name) if cluster.node is not None and name else None
 
 
@@ -282,12 +282,12 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
 def _left_out(received: ReceivedPod, merged: Merged | None) -> Mapping[str, Sequence[str]]:
     """Return by policy the labels that it does not set, as the owner's selector is not read."""
     selector = received.arrival.selector
-    found: dict[str, list[str]] = {}
+    fields_by_policy: dict[str, list[str]] = {}
     if merged and selector and selector.unread:
-        for each in merged.trace:
-            if each.outcome == "skipped" and field_of(each.field).selected:
-                found.setdefault(each.policy, []).append(each.field)
-    return found
+        for entry in merged.trace:
+            if entry.outcome == "skipped" and field_of(entry.field).selected:
+                fields_by_policy.setdefault(entry.policy, []).append(entry.field)
+    return fields_by_policy
 
 
 def _fallbacks(
@@ -296,15 +296,15 @@ def _fallbacks(
     """Return the classes that the pod requires until it falls back, each with the seconds that it
     waits before that (None if it does not), and those that it no longer requires, with the time
     until when."""
-    found: dict[str, str | int | None] = {}
+    fallback_by_class: dict[str, str | int | None] = {}
     for setting in bundle.of(CapacitySetting):
         rule, name, history = setting.fallback, setting.capacity.name, received.arrival.history
         if rule is None or not setting.holds_in(placement):
             continue
         end = history and rule.lasts_until(name, history)
         waits = None if rule.pending is None else round(rule.pending.total_seconds())
-        found[name] = to_second(end) if end else waits
-    return found
+        fallback_by_class[name] = to_second(end) if end else waits
+    return fallback_by_class
 
 
 def _reason(rejections: Sequence[str]) -> str:
@@ -317,25 +317,27 @@ def adds_labels(received: ReceivedPod, policies: PolicySet) -> bool:
     """Return whether a policy that matches, also under Audit, sets a label that the pod lacks."""
     if not policies.sets_labels:
         return False
-    own = received.own.labels
+    labels = received.own.labels
     positions, _ = select_policies(received, policies)
     return any(
-        isinstance(each, MemberSetting) and each.row.selected and each.key not in own
+        isinstance(setting, MemberSetting) and setting.row.selected and setting.key not in labels
         for at in positions
-        for each in policies.policies[at].settings
+        for setting in policies.policies[at].settings
     )
 
 
 def subject_of(
-    arrival: Arrival, own: PodPlacement, identity: Identity, policies: PolicySet
+    arrival: Arrival, placement: PodPlacement, identity: Identity, policies: PolicySet
 ) -> subject.Subject:
     """Return the inputs of the policies' conditions, limited to those that a policy tests."""
     spec, space = arrival.pod["spec"], arrival.namespace_labels
-    return subject.subject_of(arrival.namespace, space, own.labels, identity, spec, policies.tested)
+    return subject.subject_of(
+        arrival.namespace, space, placement.labels, identity, spec, policies.tested
+    )
 
 
-def _requests(own: PodPlacement, policies: PolicySet) -> Sequence[Request]:
-    text = own.annotations.get(names.CAPACITY)
+def _requests(placement: PodPlacement, policies: PolicySet) -> Sequence[Request]:
+    text = placement.annotations.get(names.CAPACITY)
     return capacity_request.parse(text, policies.classes) if text else ()
 
 

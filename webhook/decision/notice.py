@@ -64,11 +64,11 @@ class Notice(NamedTuple):
 def owner_of(controlled: Mapping[str, Any]) -> Owner | None:
     """Return the controller among the owners of a pod or another object; None without one."""
     owners = controlled["metadata"].get("ownerReferences")
-    for each in owners if isinstance(owners, list) else ():
-        if isinstance(each, dict) and each.get("controller") is True:
-            found = [each.get(key) for key in ("apiVersion", "kind", "name", "uid")]
-            texts = [text for text in found if isinstance(text, str) and _is_presentable(text)]
-            return Owner(*texts) if len(texts) == len(found) else None
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("controller") is True:
+            values = [owner.get(key) for key in ("apiVersion", "kind", "name", "uid")]
+            texts = [text for text in values if isinstance(text, str) and _is_presentable(text)]
+            return Owner(*texts) if len(texts) == len(values) else None
     return None
 
 
@@ -89,17 +89,21 @@ def of_rejection(
     return _notice(pod, namespace, sources, REJECTED, decision.reason, or_else)
 
 
-def refusal_of(decision: Decision, there: Mapping[str, Collection[str]]) -> str:
+def refusal_of(decision: Decision, classes: Mapping[str, Collection[str]]) -> str:
     """Return why the API server refuses the pod as policies change it; empty if it does not.
 
-    `there`: the names of the cluster's objects, by kind: refused_pods.PATHS.
+    `classes`: the names of the cluster's objects, by kind: refused_pods.PATHS.
     """
     placement = decision.placement
-    if not (there and placement and decision.allowed):
+    if not (classes and placement and decision.allowed):
         return ""
-    setters = {each.field: each.policy for each in decision.trace if each.outcome == "set"}
-    found = [each for each in refusals(placement, there, setters) if each.split(":")[0] in setters]
-    return f"the API server refuses the pod: {'; '.join(found)}" if found else ""
+    setters = {entry.field: entry.policy for entry in decision.trace if entry.outcome == "set"}
+    texts = [
+        refusal
+        for refusal in refusals(placement, classes, setters)
+        if refusal.split(":")[0] in setters
+    ]
+    return f"the API server refuses the pod: {'; '.join(texts)}" if texts else ""
 
 
 def of_refusal(

@@ -42,18 +42,18 @@ _ON_NODES: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "to
 
 
 def demands(
-    own: PodPlacement, final: PodPlacement, decision: Decision, policies: PolicySet
+    original: PodPlacement, final: PodPlacement, decision: Decision, policies: PolicySet
 ) -> list[Condition]:
     """Return the conditions in `final`'s nodeSelector, topologies and required affinity.
 
-    `own` is the pod's placement as received, `final` the placement that was decided.
+    `original` is the pod's placement as received, `final` the placement that was decided.
     """
     result = [*_of_selector(final, decision), *_of_topologies(final, decision, policies)]
     if final.required is None:
         return result
-    if max(len(final.required), len(own.required or ())) > _MAX_AFFINITY_PARTS:
+    if max(len(final.required), len(original.required or ())) > _MAX_AFFINITY_PARTS:
         return [*result, Condition(_WHOLE, "", final.required)]
-    return [*result, *_of_policies(final, decision, policies), *_of_pod(own, final, policies)]
+    return [*result, *_of_policies(final, decision, policies), *_of_pod(original, final, policies)]
 
 
 def whole(final: PodPlacement) -> Condition | None:
@@ -114,15 +114,17 @@ def _of_class(name: str, mode: Mode) -> str:
     return f"class {name}" if mode.requires else f"outside class {name}"
 
 
-def _of_pod(own: PodPlacement, final: PodPlacement, policies: PolicySet) -> Iterator[Condition]:
+def _of_pod(
+    original: PodPlacement, final: PodPlacement, policies: PolicySet
+) -> Iterator[Condition]:
     """Yield the pod's own conditions: its affinity terms and its class requests."""
-    text = own.annotations.get(names.CAPACITY)
+    text = original.annotations.get(names.CAPACITY)
     for request in capacity_request.parse(text, policies.classes) if text else ():
         terms = request.mode.condition(policies.classes[request.class_name])
         if terms and _implied(terms, final):
             yield Condition(_of_class(request.class_name, request.mode), "", terms)
-    if own.required is not None and _implied(own.required, final):
-        yield from _conditions("", "", own.required)
+    if original.required is not None and _implied(original.required, final):
+        yield from _conditions("", "", original.required)
 
 
 def _implied(terms: Sequence[Term], final: PodPlacement) -> bool:
@@ -191,10 +193,10 @@ class Prospects:
         question = (key, _received_key(pod), policies.hash, decision.policies)
         explanation = self._explanations.get(question)
         if explanation is None:
-            own = pods.parse_pod(pod)
+            original = pods.parse_pod(pod)
             if tolerant:
-                own = _tolerate_all(own)
-            explanation = self._explain(own, final, requested, decision, policies)
+                original = _tolerate_all(original)
+            explanation = self._explain(original, final, requested, decision, policies)
             self._explanations.put(question, explanation)
         return explanation
 
@@ -211,11 +213,11 @@ class Prospects:
         return self.unplaceable(stored, as_it_is, policies)
 
     def _is_admitted(self, key: bytes, pod: PodPlacement, requested: Mapping[str, int]) -> bool:
-        known = self._admitted.get(key)
-        if known is None:
-            known = self._is_admitted_somewhere(pod, requested)
-            self._admitted.put(key, known)
-        return known
+        is_admitted = self._admitted.get(key)
+        if is_admitted is None:
+            is_admitted = self._is_admitted_somewhere(pod, requested)
+            self._admitted.put(key, is_admitted)
+        return is_admitted
 
     def _is_admitted_somewhere(self, pod: PodPlacement, requested: Mapping[str, int]) -> bool:
         """Return True if some node admits the pod, or if the check would take too long."""
@@ -234,7 +236,7 @@ class Prospects:
 
     def _explain(
         self,
-        own: PodPlacement,
+        original: PodPlacement,
         final: PodPlacement,
         requested: Mapping[str, int],
         decision: Decision,
@@ -243,12 +245,14 @@ class Prospects:
         if on_demand.makers(final, policies.classes.values(), self.groups):
             return ""
         groups = self.groups.groups_for(final)
-        conditions = demands(own, final, decision, policies)
-        found = shortfall(final, requested, conditions, groups, whole(final))
-        ours = any(condition.policy for condition in found.conditions)
-        as_created = not ours and not self._is_admitted(_key(own, requested), own, requested)
+        conditions = demands(original, final, decision, policies)
+        shortage = shortfall(final, requested, conditions, groups, whole(final))
+        ours = any(condition.policy for condition in shortage.conditions)
+        as_created = not ours and not self._is_admitted(
+            _key(original, requested), original, requested
+        )
         begin = f"0 of {len(self.groups)} nodes{' for the pod as created' if as_created else ''}: "
-        return fit(begin + found.text, WARNING_MAX_CHARACTERS)
+        return fit(begin + shortage.text, WARNING_MAX_CHARACTERS)
 
 
 def _may_get_tolerations(pod: JsonObject, final: PodPlacement) -> bool:

@@ -44,29 +44,29 @@ class Shapes:
 
         Raises InvalidPod if the pod's placement fields have invalid types.
         """
-        arrival, own, identity, keeps, _ = received
+        arrival, placement, identity, keeps, _ = received
         space, now, tested = arrival.namespace_labels, arrival.now, self._tested
-        asked = subject_of(arrival, own, identity, self._policies)
+        asked = subject_of(arrival, placement, identity, self._policies)
         shape = (
-            None if now is None else [each.in_force(now) for each in self._exceptions],
+            None if now is None else [exception.in_force(now) for exception in self._exceptions],
             arrival.namespace,
             sorted(space.items()),
             identity._replace(run="", replica_index=None, replicas=None),
             self._varied and self._policies.variants(self._varied, received.replica),
             [
-                reduce_value(each, asked, tested[each.name])
-                for each in FIELDS
-                if each.name in tested
+                reduce_value(match_field, asked, tested[match_field.name])
+                for match_field in FIELDS
+                if match_field.name in tested
             ],
             keeps,
             arrival.selector,
-            flavor_of(own, pods.scheduling_gates(arrival.pod), space),
+            flavor_of(placement, pods.scheduling_gates(arrival.pod), space),
             # IsNull distinguishes an empty map from a missing one.
-            bool(own.labels),
-            bool(own.annotations),
-            _among(self._labels, own.labels),
-            _among(self._annotations, own.annotations),
-            own._replace(labels={}, annotations={}),
+            bool(placement.labels),
+            bool(placement.annotations),
+            _among(self._labels, placement.labels),
+            _among(self._annotations, placement.annotations),
+            placement._replace(labels={}, annotations={}),
         )
         try:
             return orjson.dumps(shape, option=orjson.OPT_SORT_KEYS, default=list)

@@ -53,12 +53,12 @@ def removed_texts(
     lost them; the stamp then is the only record. It decides nothing.
     """
     before = read_stamp({"annotations": placement.annotations})
-    found = {}
+    texts_by_policy = {}
     for policy in removers:
         earlier = before.removed.get(policy, ()) if before else ()
         texts = dict.fromkeys([*removed.get(policy, ()), *earlier])
-        found[policy] = [cut(each, QUOTE_LIMIT) for each in texts][:_MOST_REMOVED]
-    return {policy: texts for policy, texts in found.items() if texts}
+        texts_by_policy[policy] = [cut(text, QUOTE_LIMIT) for text in texts][:_MOST_REMOVED]
+    return {policy: texts for policy, texts in texts_by_policy.items() if texts}
 
 
 def stamp_of(placement: PodPlacement | None) -> str:

@@ -53,8 +53,8 @@ def answer_of_all(groups: Sequence[Replicas]) -> str:
     if len(groups) == 1:
         return answer_of(groups[0])
     counts = Counter[str]()
-    for each in groups:
-        counts[word_of(each)] += each.count
+    for group in groups:
+        counts[word_of(group)] += group.count
     total = sum(counts.values())
     result = count_text(total, "pod")
     if len(counts) == 1:
@@ -89,22 +89,22 @@ def doubts(replicas: Replicas) -> list[str]:
 
 
 def _doubts(replicas: Replicas) -> Iterator[str]:
-    found = replicas.evaluation
-    world, arrival = found.world, replicas.arrival
+    evaluation = replicas.evaluation
+    world, arrival = evaluation.world, replicas.arrival
     yield from (unknown.short or unknown.reason for unknown in replicas.undecided)
     if arrival.namespace not in world.namespaces and (
         "namespace_selector" in world.policies.tested or replicas.decision.identity is None
     ):
         yield f"the labels of namespace {arrival.namespace} are not read"
-    if found.unread_defaults:
+    if evaluation.unread_defaults:
         yield "LimitRanges are not read"
-    if found.depends_on_node:
+    if evaluation.depends_on_node:
         yield "the webhook may reject it for its node, and nodes are not read"
-    placement = found.placement
+    placement = evaluation.placement
     for _, kind, name in classes_of(placement) if placement else ():
         if world.classes is not None and kind not in world.classes:
             yield f"the {kind} {name} may not exist"
-    if found.answer.unknown:
+    if evaluation.answer.unknown:
         yield "the API server did not say whether it takes the pod"
 
 
@@ -134,32 +134,32 @@ def outcome_text(replicas: Replicas) -> str:
     return "not part of a run, so no policy applies"
 
 
-def nodes_of(found: Surveys | None) -> str:
+def nodes_of(surveys: Surveys | None) -> str:
     """Return on how many nodes pods can run, how many it were without policies, and what is not
     known of that.
 
     As in `can run on at most 2 of 3 nodes (not judged: volumes), 1 before`.
     """
-    if found is None:
+    if surveys is None:
         return NOT_CHECKED
-    last = found.last
+    last = surveys.last
     count = f"{len(last.admitted)} of {last.total} nodes"
-    if found.unread.what:
-        return f"nodes unknown, as {found.unread.state}; without it {count}"
-    if found.on_demand:
-        text = f"class {', '.join(found.on_demand)} creates its nodes on demand, {count} now"
+    if surveys.unread.what:
+        return f"nodes unknown, as {surveys.unread.state}; without it {count}"
+    if surveys.on_demand:
+        text = f"class {', '.join(surveys.on_demand)} creates its nodes on demand, {count} now"
     elif not last.admitted:
         text = f"no node admits it: {count}"
     else:
-        text = f"can run on {'at most ' if found.not_judged else ''}{count}"
-        if found.not_judged:
-            text += f" (not judged: {', '.join(found.not_judged)})"
-    if found.unread_before.what:
-        text += f", before unknown, as {found.unread_before.state}"
-    elif found.after and (found.after.admitted != found.before.admitted or found.differs):
-        text += f", {len(found.before.admitted)} before"
-    if found.evicting:
-        text += f"; {len(found.evicting)} of them evict it"
+        text = f"can run on {'at most ' if surveys.not_judged else ''}{count}"
+        if surveys.not_judged:
+            text += f" (not judged: {', '.join(surveys.not_judged)})"
+    if surveys.unread_before.what:
+        text += f", before unknown, as {surveys.unread_before.state}"
+    elif surveys.after and (surveys.after.admitted != surveys.before.admitted or surveys.differs):
+        text += f", {len(surveys.before.admitted)} before"
+    if surveys.evicting:
+        text += f"; {len(surveys.evicting)} of them evict it"
     return text
 
 

@@ -75,6 +75,6 @@ def describe_difference(pod: JsonObject) -> str:
 def _owners(metadata: JsonObject) -> list[JsonObject]:
     """Return its ownerReferences; to block the deletion of an owner takes rights of its own."""
     return [
-        {"uid": names.NO_UID} | {key: own[key] for key in own if key != "blockOwnerDeletion"}
-        for own in objects_in(metadata.get("ownerReferences"))
+        {"uid": names.NO_UID} | {key: owner[key] for key in owner if key != "blockOwnerDeletion"}
+        for owner in objects_in(metadata.get("ownerReferences"))
     ]

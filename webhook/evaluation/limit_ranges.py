@@ -27,7 +27,7 @@ def with_defaults(spec: JsonObject, ranges: Iterable[JsonObject]) -> tuple[JsonO
 
     Also return what the plugin then says of it in an annotation; empty for nothing.
     """
-    told = ""
+    note = ""
     for limit_range in ranges:
         requests, limits = _defaults(limit_range)
         if not requests and not limits:
@@ -36,10 +36,12 @@ def with_defaults(spec: JsonObject, ranges: Iterable[JsonObject]) -> tuple[JsonO
         given: list[str] = []
         for key, noun in _LISTS.items():
             if isinstance(spec.get(key), list):
-                containers = [_defaulted(one, requests, limits, noun, given) for one in spec[key]]
+                containers = [
+                    _defaulted(container, requests, limits, noun, given) for container in spec[key]
+                ]
                 spec = {**spec, key: containers}
-        told = f"LimitRanger plugin set: {'; '.join(given)}" if given else told
-    return spec, told
+        note = f"LimitRanger plugin set: {'; '.join(given)}" if given else note
+    return spec, note
 
 
 def _defaults(limit_range: JsonObject) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -63,10 +65,10 @@ def _defaulted(
 ) -> Any:
     if not isinstance(container, dict) or not isinstance(container.get("resources") or {}, dict):
         return container
-    own = container.get("resources") or {}
-    own_limits = as_object(own.get("limits"))
+    container_resources = container.get("resources") or {}
+    own_limits = as_object(container_resources.get("limits"))
     # A container's own limit is its request before any plugin runs.
-    own_requests = {**own_limits, **as_object(own.get("requests"))}
+    own_requests = {**own_limits, **as_object(container_resources.get("requests"))}
     for missing, what in (
         (requests.keys() - own_requests.keys(), "request"),
         (limits.keys() - own_limits.keys(), "limit"),
@@ -74,7 +76,7 @@ def _defaulted(
         if missing:
             given.append(f"{', '.join(sorted(missing))} {what} for {noun} {container.get('name')}")
     resources = {
-        **own,
+        **container_resources,
         "requests": {**requests, **own_requests},
         "limits": {**limits, **own_limits},
     }
@@ -88,8 +90,8 @@ def faults(spec: JsonObject, ranges: Iterable[JsonObject]) -> Iterator[str]:
     limit that it was given. Source: PodValidateLimitFunc.
     """
     ranges = tuple(ranges)
-    of_containers = [item for one in ranges for item in _items(one, "Container")]
-    of_pods = [item for one in ranges for item in _items(one, "Pod")]
+    of_containers = [item for limit_range in ranges for item in _items(limit_range, "Container")]
+    of_pods = [item for limit_range in ranges for item in _items(limit_range, "Pod")]
     for key, noun in _LISTS.items() if of_containers else ():
         for container in objects_in(spec.get(key)):
             requests, limits = (of_container(container, kind) for kind in _KINDS)

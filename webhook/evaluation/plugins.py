@@ -70,12 +70,12 @@ class PluginInputs(NamedTuple):
         if not (self.owners and isinstance(pod.get("metadata"), dict)):
             return None
         owner = selecting_owner(pod)
-        found = owner and self.owners.get((namespace, owner.kind, owner.name))
-        if not owner or not found:
+        owner_object = owner and self.owners.get((namespace, owner.kind, owner.name))
+        if not owner or not owner_object:
             return None
         # One that is not stored has no uid.
-        uid = as_object(found.get("metadata")).get("uid", owner.uid)
-        return selector_of(found) if uid == owner.uid else None
+        uid = as_object(owner_object.get("metadata")).get("uid", owner.uid)
+        return selector_of(owner_object) if uid == owner.uid else None
 
 
 UNREAD: Final = PluginInputs({}, None)
@@ -99,13 +99,17 @@ def running_plugins(enabled: Iterable[str]) -> Mapping[str, bool]:
 
 def inputs_of(classes: Mapping[str, Mapping[str, JsonObject]] | None) -> PluginInputs:
     """Return what plugins read among objects by kind and name; LimitRanges are unknown."""
-    known = classes or {}
-    flavors = [*known["ResourceFlavor"].values()] if "ResourceFlavor" in known else None
+    classes_by_kind = classes or {}
+    flavors = (
+        [*classes_by_kind["ResourceFlavor"].values()]
+        if "ResourceFlavor" in classes_by_kind
+        else None
+    )
     return UNREAD._replace(
-        runtime_classes=known.get("RuntimeClass", {}),
+        runtime_classes=classes_by_kind.get("RuntimeClass", {}),
         flavors=flavors,
-        priorities=known.get("PriorityClass"),
-        devices=device_resources(known.get(DEVICE_CLASS)),
+        priorities=classes_by_kind.get("PriorityClass"),
+        devices=device_resources(classes_by_kind.get(DEVICE_CLASS)),
     )
 
 
@@ -122,22 +126,22 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     ranges: dict[str, list[JsonObject]] = {}
     flavors: list[JsonObject] = []
     device_classes: dict[str, JsonObject] = {}
-    for each in objects:
-        metadata, kind = as_object(each.get("metadata")), str(each.get("kind"))
+    for manifest in objects:
+        metadata, kind = as_object(manifest.get("metadata")), str(manifest.get("kind"))
         where = str(metadata.get("namespace") or namespace)
-        if is_selecting(each):
-            selecting.setdefault(where, []).append((kind, each))
+        if is_selecting(manifest):
+            selecting.setdefault(where, []).append((kind, manifest))
         if kind in _OWNERS:
-            owners[where, kind, str(metadata.get("name"))] = each
+            owners[where, kind, str(metadata.get("name"))] = manifest
         elif kind in ("PriorityClass", "RuntimeClass"):
-            found = priorities if kind == "PriorityClass" else classes
-            found[str(metadata.get("name"))] = each
+            objects_by_name = priorities if kind == "PriorityClass" else classes
+            objects_by_name[str(metadata.get("name"))] = manifest
         elif kind == "LimitRange":
-            ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(each)
+            ranges.setdefault(str(metadata.get("namespace") or namespace), []).append(manifest)
         elif kind == "ResourceFlavor":
-            flavors.append(each)
+            flavors.append(manifest)
         elif kind == DEVICE_CLASS:
-            device_classes[str(metadata.get("name"))] = each
+            device_classes[str(metadata.get("name"))] = manifest
     return PluginInputs(
         classes,
         ranges or None,
@@ -149,27 +153,27 @@ def inputs_among(objects: Iterable[JsonObject], namespace: str = "") -> PluginIn
     )
 
 
-def merge_inputs(given: PluginInputs, known: PluginInputs) -> PluginInputs:
+def merge_inputs(given: PluginInputs, base: PluginInputs) -> PluginInputs:
     """Return both; `given` objects come before known ones."""
     selecting = {
-        space: merge_selecting(given.selecting.get(space, ()), known.selecting.get(space, ()))
-        for space in (*known.selecting, *given.selecting)
+        space: merge_selecting(given.selecting.get(space, ()), base.selecting.get(space, ()))
+        for space in (*base.selecting, *given.selecting)
     }
-    priorities = {**(known.priorities or {}), **(given.priorities or {})} or known.priorities
-    ranges = given.limit_ranges or known.limit_ranges
-    if given.limit_ranges is not None and known.limit_ranges is not None:
+    priorities = {**(base.priorities or {}), **(given.priorities or {})} or base.priorities
+    ranges = given.limit_ranges or base.limit_ranges
+    if given.limit_ranges is not None and base.limit_ranges is not None:
         ranges = {
-            name: [*given.limit_ranges.get(name, ()), *known.limit_ranges.get(name, ())]
-            for name in (*known.limit_ranges, *given.limit_ranges)
+            name: [*given.limit_ranges.get(name, ()), *base.limit_ranges.get(name, ())]
+            for name in (*base.limit_ranges, *given.limit_ranges)
         }
-    flavors = known.flavors if given.flavors is None else [*given.flavors, *(known.flavors or ())]
-    devices = given.devices if known.devices is None else known.devices | (given.devices or set())
+    flavors = base.flavors if given.flavors is None else [*given.flavors, *(base.flavors or ())]
+    devices = given.devices if base.devices is None else base.devices | (given.devices or set())
     return PluginInputs(
-        {**known.runtime_classes, **given.runtime_classes},
+        {**base.runtime_classes, **given.runtime_classes},
         ranges,
         flavors,
-        {**known.running, **given.running},
-        {**known.owners, **given.owners},
+        {**base.running, **given.running},
+        {**base.owners, **given.owners},
         selecting,
         priorities,
         devices,
@@ -192,17 +196,19 @@ def admit(
     if not isinstance(spec, dict) or not isinstance(metadata, dict):
         return pod
     ranges = (inputs.limit_ranges or {}).get(namespace, ())
-    changed, told = limit_ranges.with_defaults(spec, ranges)
+    changed, note = limit_ranges.with_defaults(spec, ranges)
     changed = _with_tolerations(changed, pod, inputs, space)
     changed = _with_runtime_class(changed, inputs.runtime_classes)
     annotations = metadata.get("annotations") or {}
-    if told and isinstance(annotations, dict):
-        metadata = {**metadata, "annotations": {**annotations, _LIMIT_RANGER: told}}
-    there = node(spec["nodeName"]) if node and isinstance(spec.get("nodeName"), str) else None
-    labels = {key: there.labels[key] for key in _TOPOLOGY if there and key in there.labels}
-    own = metadata.get("labels") or {}
-    if labels and isinstance(own, dict):
-        metadata = {**metadata, "labels": {**own, **labels}}
+    if note and isinstance(annotations, dict):
+        metadata = {**metadata, "annotations": {**annotations, _LIMIT_RANGER: note}}
+    bound_node = node(spec["nodeName"]) if node and isinstance(spec.get("nodeName"), str) else None
+    labels = {
+        key: bound_node.labels[key] for key in _TOPOLOGY if bound_node and key in bound_node.labels
+    }
+    pod_labels = metadata.get("labels") or {}
+    if labels and isinstance(pod_labels, dict):
+        metadata = {**metadata, "labels": {**pod_labels, **labels}}
     if changed is spec and metadata is pod["metadata"]:
         return pod
     return {**pod, "metadata": metadata, "spec": changed}
@@ -221,18 +227,22 @@ def _with_tolerations(
     spec: JsonObject, pod: JsonObject, inputs: PluginInputs, space: Mapping[str, str]
 ) -> JsonObject:
     """Add the tolerations of the DaemonSet's controller, and of plugins that are known to run."""
-    own = spec.get("tolerations") or []
-    if not isinstance(own, list) or not all(isinstance(each, dict) for each in own):
+    tolerations = spec.get("tolerations") or []
+    if not isinstance(tolerations, list) or not all(
+        isinstance(toleration, dict) for toleration in tolerations
+    ):
         return spec
     # A stored one has them from its controller, if that has made it.
     made = owned_by_daemon_set(pod) and not is_stored(pod)
     facts = Facts(spec, namespace=default_tolerations_of(space), daemon_set=made)
-    result = _updated(own, added(facts, ["DaemonSet"]))
+    result = _updated(tolerations, added(facts, ["DaemonSet"]))
     if inputs.running.get(RESTRICTION):
-        result = _merged([*result, *(each.toleration for each in added(facts, [RESTRICTION]))])
+        result = _merged(
+            [*result, *(addition.toleration for addition in added(facts, [RESTRICTION]))]
+        )
     if inputs.running.get(EXTENDED):
         result = _updated(result, added(facts, [EXTENDED]))
-    return spec if result == own else {**spec, "tolerations": result}
+    return spec if result == tolerations else {**spec, "tolerations": result}
 
 
 def _updated(tolerations: Sequence[Toleration], more: Iterable[Added]) -> list[Toleration]:
@@ -241,13 +251,15 @@ def _updated(tolerations: Sequence[Toleration], more: Iterable[Added]) -> list[T
     Source: AddOrUpdateTolerationInPod of k8s.io/kubernetes/pkg/apis/core/v1/helper.
     """
     result = [*tolerations]
-    for each in more:
-        reach = normal(each.toleration).reach
-        at = next((at for at, own in enumerate(result) if normal(own).reach == reach), None)
+    for addition in more:
+        reach = normal(addition.toleration).reach
+        at = next(
+            (at for at, toleration in enumerate(result) if normal(toleration).reach == reach), None
+        )
         if at is None:
-            result.append(each.toleration)
+            result.append(addition.toleration)
         else:
-            result[at] = each.toleration
+            result[at] = addition.toleration
     return result
 
 
@@ -257,8 +269,10 @@ def possible(
     """Return the tolerations that plugins add of which it is unknown whether they run."""
     facts = Facts(spec, namespace=default_tolerations_of(space))
     unknown = [name for name in OPTIONAL if name not in inputs.running]
-    found = {name: [each.toleration for each in added(facts, [name])] for name in unknown}
-    return {name: tolerations for name, tolerations in found.items() if tolerations}
+    tolerations_by_plugin = {
+        name: [addition.toleration for addition in added(facts, [name])] for name in unknown
+    }
+    return {name: tolerations for name, tolerations in tolerations_by_plugin.items() if tolerations}
 
 
 def with_more_tolerations(pod: JsonObject, more: Iterable[Toleration]) -> JsonObject:
@@ -267,18 +281,21 @@ def with_more_tolerations(pod: JsonObject, more: Iterable[Toleration]) -> JsonOb
     return {**pod, "spec": {**spec, "tolerations": [*(spec.get("tolerations") or ()), *more]}}
 
 
-def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject:
+def _with_runtime_class(spec: JsonObject, runtime_classes: Mapping[str, JsonObject]) -> JsonObject:
     """RuntimeClass: merge its nodeSelector and tolerations, and set its overhead."""
-    found = _class_of(spec, known)
-    if found is None or any(conflicts(spec, known)):
+    runtime_class = _class_of(spec, runtime_classes)
+    if runtime_class is None or any(conflicts(spec, runtime_classes)):
         return spec
     result = {**spec}
-    if overhead := as_object(as_object(found.get("overhead")).get("podFixed")):
+    if overhead := as_object(as_object(runtime_class.get("overhead")).get("podFixed")):
         result["overhead"] = overhead
-    scheduling = as_object(found.get("scheduling"))
-    own, selector = spec.get("nodeSelector") or {}, as_object(scheduling.get("nodeSelector"))
-    if selector and isinstance(own, dict):
-        result["nodeSelector"] = {**own, **selector}
+    scheduling = as_object(runtime_class.get("scheduling"))
+    node_selector, selector = (
+        spec.get("nodeSelector") or {},
+        as_object(scheduling.get("nodeSelector")),
+    )
+    if selector and isinstance(node_selector, dict):
+        result["nodeSelector"] = {**node_selector, **selector}
     more: list[Any] = [*objects_in(scheduling.get("tolerations"))]
     tolerations = spec.get("tolerations") or []
     if more and isinstance(tolerations, list) and all(isinstance(t, dict) for t in tolerations):
@@ -286,16 +303,21 @@ def _with_runtime_class(spec: JsonObject, known: Mapping[str, JsonObject]) -> Js
     return result
 
 
-def conflicts(spec: JsonObject, known: Mapping[str, JsonObject]) -> Iterator[tuple[str, str]]:
+def conflicts(
+    spec: JsonObject, runtime_classes: Mapping[str, JsonObject]
+) -> Iterator[tuple[str, str]]:
     """Yield why the plugin RuntimeClass refuses a pod with this v1.PodSpec, after the field."""
-    found = _class_of(spec, known)
-    if found is None:
+    runtime_class = _class_of(spec, runtime_classes)
+    if runtime_class is None:
         return
-    name, own = spec["runtimeClassName"], as_object(spec.get("nodeSelector"))
-    selector = as_object(as_object(found.get("scheduling")).get("nodeSelector"))
+    name, node_selector = spec["runtimeClassName"], as_object(spec.get("nodeSelector"))
+    selector = as_object(as_object(runtime_class.get("scheduling")).get("nodeSelector"))
     for key, value in selector.items():
-        if own.get(key, value) != value:
-            why = f"is {own[key]}, and the RuntimeClass {name} of the pod selects {key}={value}"
+        if node_selector.get(key, value) != value:
+            why = (
+                f"is {node_selector[key]}, and the RuntimeClass {name} of the pod selects "
+                f"{key}={value}"
+            )
             text = f"nodeSelector.{key}: {why}"
             yield f"nodeSelector[{key}]", text
 
@@ -308,7 +330,7 @@ class PriorityFault(NamedTuple):
 
 
 def priority_fault(
-    spec: JsonObject, known: Mapping[str, JsonObject] | None, default: str
+    spec: JsonObject, priority_classes: Mapping[str, JsonObject] | None, default: str
 ) -> PriorityFault:
     """Return what is wrong with priority and preemptionPolicy of a v1.PodSpec that is created.
 
@@ -317,16 +339,19 @@ def priority_fault(
     """
     written = [key for key in ("priority", "preemptionPolicy") if spec.get(key) is not None]
     name = str(spec.get("priorityClassName") or default)
-    found = (known or {}).get(name) or _SYSTEM_CLASSES.get(name)
+    priority_class = (priority_classes or {}).get(name) or _SYSTEM_CLASSES.get(name)
     if not name:
-        found = {"value": 0}
-    value = found.get("value") if found else None
-    if found is None or not isinstance(value, int):
+        priority_class = {"value": 0}
+    value = priority_class.get("value") if priority_class else None
+    if priority_class is None or not isinstance(value, int):
         return PriorityFault(unread=f"PriorityClass {name}" if written else "")
-    given = {"priority": value, "preemptionPolicy": found.get("preemptionPolicy") or _PREEMPTS}
+    given = {
+        "priority": value,
+        "preemptionPolicy": priority_class.get("preemptionPolicy") or _PREEMPTS,
+    }
     for key in written:
         if spec[key] != given[key]:
-            if not name and known is None:
+            if not name and priority_classes is None:
                 return PriorityFault(unread="the default PriorityClass")
             by = f"the PriorityClass {name} gives" if name else "a pod without a PriorityClass gets"
             text = f"{key}: {spec[key]} is not {given[key]}, which {by}; remove it"
@@ -334,10 +359,10 @@ def priority_fault(
     return PriorityFault()
 
 
-def _class_of(spec: JsonObject, known: Mapping[str, JsonObject]) -> JsonObject | None:
+def _class_of(spec: JsonObject, runtime_classes: Mapping[str, JsonObject]) -> JsonObject | None:
     name = spec.get("runtimeClassName")
-    found = known.get(name) if isinstance(name, str) else None
-    return found if isinstance(found, dict) else None
+    runtime_class = runtime_classes.get(name) if isinstance(name, str) else None
+    return runtime_class if isinstance(runtime_class, dict) else None
 
 
 def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
@@ -345,12 +370,12 @@ def _merged(tolerations: Sequence[Toleration]) -> list[Toleration]:
 
     Source: MergeTolerations of k8s.io/kubernetes/pkg/util/tolerations.
     """
-    found: list[Toleration] = []
-    for at, each in enumerate(tolerations):
-        later = (other for other in tolerations[at + 1 :] if _given(other) != _given(each))
-        if not any(_is_superset(other, each) for other in (*found, *later)):
-            found.append(each)
-    return found
+    kept_tolerations: list[Toleration] = []
+    for at, toleration in enumerate(tolerations):
+        later = (other for other in tolerations[at + 1 :] if _given(other) != _given(toleration))
+        if not any(_is_superset(other, toleration) for other in (*kept_tolerations, *later)):
+            kept_tolerations.append(toleration)
+    return kept_tolerations
 
 
 def _is_superset(broad: Toleration, narrow: Toleration) -> bool:
@@ -366,8 +391,8 @@ def _is_superset(broad: Toleration, narrow: Toleration) -> bool:
         return False
     seconds = b.get("tolerationSeconds")
     if b.get("effect") == NO_EXECUTE and seconds is not None:
-        own = n.get("tolerationSeconds")
-        if own is None or own > seconds:
+        narrow_seconds = n.get("tolerationSeconds")
+        if narrow_seconds is None or narrow_seconds > seconds:
             return False
     equal = n.get("operator") == "Equal" and b.get("value") == n.get("value")
     return operator == "Exists" or (operator in ("", "Equal") and equal)

@@ -60,21 +60,21 @@ class PodFaults:
         _, bare, text = self._last
         # Equal pods of runs with other names differ in labels, of which the patch has the index.
         key = _digest(f"{text} {decision.patch} {decision.policies}")
-        found = self._new.get(key)
-        if found is None:
-            own = self._faults_of(bare, _digest(f"{text} {metadata.get('labels')}"))
-            found = _kept(self._new, key, [*_new_faults(bare, decision, own)])
-        return found
+        messages = self._new.get(key)
+        if messages is None:
+            old_faults = self._faults_of(bare, _digest(f"{text} {metadata.get('labels')}"))
+            messages = _kept(self._new, key, [*_new_faults(bare, decision, old_faults)])
+        return messages
 
     def _faults_of(self, pod: JsonObject, key: bytes) -> frozenset[_Fault]:
-        found = self._own.get(key)
-        return _kept(self._own, key, frozenset(_faults_of(pod))) if found is None else found
+        faults = self._own.get(key)
+        return _kept(self._own, key, frozenset(_faults_of(pod))) if faults is None else faults
 
 
-def _kept(known: dict[bytes, T], key: bytes, value: T) -> T:
-    if len(known) >= _CACHED_PODS:
-        known.clear()
-    known[key] = value
+def _kept(cache: dict[bytes, T], key: bytes, value: T) -> T:
+    if len(cache) >= _CACHED_PODS:
+        cache.clear()
+    cache[key] = value
     return value
 
 
@@ -103,8 +103,8 @@ def _bare(pod: JsonObject) -> JsonObject:
     for name in _LISTS:
         if isinstance(spec.get(name), list):
             spec[name] = [
-                {key: value for key, value in each.items() if key not in _OF_CONTAINERS}
-                for each in objects_in(spec[name])
+                {key: value for key, value in container.items() if key not in _OF_CONTAINERS}
+                for container in objects_in(spec[name])
             ]
     return {**pod, "spec": spec}
 
@@ -113,16 +113,18 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16).digest()
 
 
-def _new_faults(pod: JsonObject, decision: Decision, own: Collection[_Fault]) -> Iterator[str]:
+def _new_faults(
+    pod: JsonObject, decision: Decision, old_faults: Collection[_Fault]
+) -> Iterator[str]:
     for path, message in _faults_of(apply(pod, decision.patch)):
-        if (path, message) not in own:
+        if (path, message) not in old_faults:
             by = _causes(pod, decision, (path, message))
             yield f"{path}: {message}{by}"
 
 
 def _causes(pod: JsonObject, decision: Decision, fault: _Fault) -> str:
     """Return which policies' fields cause the fault: without them it would not be there."""
-    found: dict[str, None] = {}
+    causes: dict[str, None] = {}
     patch = decision.patch
     for at, operation in enumerate(patch):
         try:
@@ -134,8 +136,8 @@ def _causes(pod: JsonObject, decision: Decision, fault: _Fault) -> str:
             for entry in effective(decision):
                 root, _, key = entry.field.removesuffix("]").partition("[")
                 if root in steps and (not key or steps[-1] in (root, key)):
-                    found[f"policy {entry.policy} sets {entry.field}"] = None
-    return f"; {', '.join(found)}" if found else ""
+                    causes[f"policy {entry.policy} sets {entry.field}"] = None
+    return f"; {', '.join(causes)}" if causes else ""
 
 
 def effective(decision: Decision) -> Iterator[Entry]:

@@ -135,7 +135,7 @@ def evaluate_template(
     groups: list[_Group] = []
 
     def turns() -> Iterator[int]:
-        identity = found.decision.identity
+        identity = evaluation.decision.identity
         for policies in (world.policies, other) if other else (world.policies,):
             yield from template.indexes_with(policies.tested_labels)
             if identity and identity.replica_index is not None:
@@ -144,7 +144,7 @@ def evaluate_template(
 
     for index, more in template.sample(turns):
         history = history_of_replica(template, index, world.now)
-        found = world.evaluate(
+        evaluation = world.evaluate(
             template.pod(index),
             namespace,
             led=template.led,
@@ -152,17 +152,18 @@ def evaluate_template(
             selector=template.selector,
         )
         group = next(
-            (each for each in groups if _same(each.evaluation.decision, found.decision)), None
+            (group for group in groups if _same(group.evaluation.decision, evaluation.decision)),
+            None,
         )
         if group is None:
-            group = _Group(found)
+            group = _Group(evaluation)
             groups.append(group)
         end = index + 1 + more
         last = end == template.count
         expanded = range(index, index + 1 if last else end)
         group.indexes.extend(expanded)
         group.more = more if last else 0
-        identity = found.decision.identity
+        identity = evaluation.decision.identity
         if identity and identity.replica_index is not None:
             first = identity.replica_index
             group.replica_indexes.update(range(first, first + len(expanded)))
@@ -189,21 +190,21 @@ def _by_node(every: Replicas) -> list[Replicas]:
     off = every.evaluation.held_off
     if not off:
         return [every]
-    there = every.evaluation.on_node(off[0])
-    rejected = replace(every, evaluation=there, doubts=(), nodes=off)
+    evaluation = every.evaluation.on_node(off[0])
+    rejected = replace(every, evaluation=evaluation, doubts=(), nodes=off)
     return (
         [rejected] if len(off) == len(every.evaluation.template_nodes or ()) else [every, rejected]
     )
 
 
-def _same(one: Decision, other: Decision) -> bool:
+def _same(decision: Decision, other: Decision) -> bool:
     """Return whether both decisions have the same result and reasons; identities may differ."""
     return (
-        one.result == other.result
-        and one.reason == other.reason
-        and one.patch == other.patch
-        and one.warnings == other.warnings
-        and one.policies == other.policies
-        and one.trace == other.trace
-        and one.audited == other.audited
+        decision.result == other.result
+        and decision.reason == other.reason
+        and decision.patch == other.patch
+        and decision.warnings == other.warnings
+        and decision.policies == other.policies
+        and decision.trace == other.trace
+        and decision.audited == other.audited
     )

@@ -77,19 +77,19 @@ class PolicyAnswer(_Model):
     )
 
 
-def answers(found: Evaluation) -> list[PolicyAnswer]:
+def answers(evaluation: Evaluation) -> list[PolicyAnswer]:
     """Return the answer of every policy, in their order, those that match first.
 
     Empty for pods without a run, and for pods that are not sent to the webhook.
     """
-    decision, arrival, policies = found.decision, found.arrival, found.world.policies
+    decision, arrival, policies = evaluation.decision, evaluation.arrival, evaluation.world.policies
     if decision.identity is None or decision.result == "not-sent":
         return []
     subject = subject_of(arrival, pods.parse_pod(arrival.pod), decision.identity, policies)
     every = [
         _answer(at, decision, arrival, subject, policies) for at in range(len(policies.policies))
     ]
-    return sorted(every, key=lambda each: _ORDER.index(each.answer))
+    return sorted(every, key=lambda answer: _ORDER.index(answer.answer))
 
 
 def _answer(
@@ -273,14 +273,14 @@ class PodsResult(_Model):
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of PodsResult, draft 2020-12."""
-    found = PodsResult.model_json_schema(by_alias=True, mode="serialization")
-    return {"$schema": DIALECT, **found}
+    json_schema = PodsResult.model_json_schema(by_alias=True, mode="serialization")
+    return {"$schema": DIALECT, **json_schema}
 
 
 def result_of(replicas: Replicas) -> PodsResult:
     """Return the result of pods with equal decisions."""
     template, decision = replicas.template, replicas.decision
-    found, audited = replicas.evaluation.nodes, replicas.evaluation.audited
+    surveys, audited = replicas.evaluation.nodes, replicas.evaluation.audited
     return PodsResult.model_validate(
         {
             "object": template.source.title,
@@ -301,21 +301,21 @@ def result_of(replicas: Replicas) -> PodsResult:
             "warnings": replicas.warnings,
             "refusals": replicas.refusals,
             "patch": decision.patch,
-            "nodes": found
+            "nodes": surveys
             and {
-                "before": _survey(found.before),
-                "after": found.after and _survey(found.after),
-                "onDemand": found.on_demand,
-                "unknown": found.unread.unknown.reason if found.unread.what else None,
-                "notJudged": found.not_judged,
-                "evicting": found.evicting,
+                "before": _survey(surveys.before),
+                "after": surveys.after and _survey(surveys.after),
+                "onDemand": surveys.on_demand,
+                "unknown": surveys.unread.unknown.reason if surveys.unread.what else None,
+                "notJudged": surveys.not_judged,
+                "evicting": surveys.evicting,
             },
         }
     )
 
 
 def _survey(survey: Survey) -> dict[str, Any]:
-    return {"admitted": survey.admitted, "shut": [each._asdict() for each in survey.shut]}
+    return {"admitted": survey.admitted, "shut": [exclusion._asdict() for exclusion in survey.shut]}
 
 
 def _exceptions(decision: Decision) -> Iterator[ExceptionResult]:

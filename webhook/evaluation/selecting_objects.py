@@ -72,10 +72,10 @@ def is_selecting(value: JsonObject) -> bool:
 
 
 def merge_selecting(
-    given: Sequence[tuple[str, JsonObject]], known: Sequence[tuple[str, JsonObject]]
+    given: Sequence[tuple[str, JsonObject]], base: Sequence[tuple[str, JsonObject]]
 ) -> Sequence[tuple[str, JsonObject]]:
     """Return the objects of a namespace; `given` ones replace known ones of their kind and name."""
-    merged = {(kind, _name(each)): (kind, each) for kind, each in (*known, *given)}
+    merged = {(kind, _name(manifest)): (kind, manifest) for kind, manifest in (*base, *given)}
     return [*merged.values()]
 
 
@@ -107,9 +107,9 @@ def notes(
     effects: dict[tuple[str, str], list[str]] = {}
     budgets: list[str] = []
     added = False
-    for kind, each in objects:
-        row, name = KINDS[kind], _name(each)
-        was, will = _selects(row, each, before), _selects(row, each, after)
+    for kind, manifest in objects:
+        row, name = KINDS[kind], _name(manifest)
+        was, will = _selects(row, manifest, before), _selects(row, manifest, after)
         if kind == _BUDGET and will:
             budgets.append(name)
             added |= not was
@@ -131,7 +131,8 @@ def _selects(row: Selecting, value: JsonObject, labels: Mapping[str, str]) -> bo
     exact = selector if row.plain else as_object(selector.get("matchLabels"))
     further = () if row.plain else objects_in(selector.get("matchExpressions"))
     return all(labels.get(key) == text for key, text in exact.items()) and all(
-        holds(_requirement(each), labels.get(str(each.get("key")))) for each in further
+        holds(_requirement(expression), labels.get(str(expression.get("key"))))
+        for expression in further
     )
 
 

@@ -41,12 +41,12 @@ class NoConfiguration(dict[str, Any]):
 
 
 def unsent(
-    own: Mapping[str, str],
+    pod_labels: Mapping[str, str],
     namespace: str,
     labels: Mapping[str, str],
     configuration: Mapping[str, Any] | None,
 ) -> Unsent | None:
-    """Return why a new pod with its `own` labels would not be sent; None if it would.
+    """Return why a new pod with its `pod_labels` labels would not be sent; None if it would.
 
     `labels` are its namespace's. If the configuration is unknown (None), only what every
     installation excludes counts.
@@ -56,14 +56,14 @@ def unsent(
         return Unsent(reason, "create it in another namespace") if reason else None
     command = applied_by([configuration]).command
     if entries := configuration.get("webhooks") or ():
-        reaching = [each for each in entries if selects(each, "namespaceSelector", labels)]
+        reaching = [entry for entry in entries if selects(entry, "namespaceSelector", labels)]
         if not reaching:
             return Unsent(
                 f"no pod of namespace {namespace} is sent to the webhook: its labels exclude it",
                 "label the namespace so that the namespaceSelector of "
                 f"{names.WEBHOOK_CONFIGURATION} matches",
             )
-        sending = [each for each in reaching if selects(each, "objectSelector", own)]
+        sending = [entry for entry in reaching if selects(entry, "objectSelector", pod_labels)]
         if not sending:
             return Unsent(
                 "pods with its labels are not sent to the webhook",

@@ -66,7 +66,7 @@ class Unread(NamedTuple):
         inputs: PluginInputs,
     ) -> Unread:
         """Return what is not known, as the rows of a plugin that runs come from its namespace."""
-        unsure = tuple([each for each in plugins if each not in inputs.running])
+        unsure = tuple([plugin for plugin in plugins if plugin not in inputs.running])
         return cls(runtime_class, len(unsure) < len(plugins), unsure, tuple(devices))
 
     @property
@@ -162,24 +162,26 @@ def survey_pod(
     inputs: what is known of RuntimeClasses and DeviceClasses
     made:   that by which a DaemonSet's controller chooses nodes; no plugin adds to it
     """
-    before, *after = [survey(*each, nodes, made) for each in asked]
+    before, *after = [survey(*pod_request, nodes, made) for pod_request in asked]
     added = {} if made else added
     final, _ = asked[-1]
-    unread = [_unread(*each, nodes, added, inputs) for each in asked]
-    found = Surveys(before, after[0] if after else None, unread=unread[-1], unread_before=unread[0])
-    if found.last.admitted:
-        names = frozenset(found.last.admitted)
-        times = {each.name: stay(final, each) for each in nodes if each.name in names}
-        evicting = {name: each for name, each in times.items() if each is not None}
-        return found._replace(evicting=evicting)
-    if not after or found.unread.what:
-        return found
+    unread = [_unread(*pod_request, nodes, added, inputs) for pod_request in asked]
+    surveys = Surveys(
+        before, after[0] if after else None, unread=unread[-1], unread_before=unread[0]
+    )
+    if surveys.last.admitted:
+        names = frozenset(surveys.last.admitted)
+        times = {node.name: stay(final, node) for node in nodes if node.name in names}
+        evicting = {name: seconds for name, seconds in times.items() if seconds is not None}
+        return surveys._replace(evicting=evicting)
+    if not after or surveys.unread.what:
+        return surveys
     groups = NodeGroups(nodes)
     makers = tuple(on_demand.makers(final, classes.values(), groups))
     wide = tolerating(final, added)
     if not makers and added and [*on_demand.makers(wide, classes.values(), groups)]:
-        return found._replace(unread=Unread.of("", [*added], (), inputs))
-    return found._replace(on_demand=makers)
+        return surveys._replace(unread=Unread.of("", [*added], (), inputs))
+    return surveys._replace(on_demand=makers)
 
 
 def _unread(
@@ -189,16 +191,16 @@ def _unread(
     added: Mapping[str, Sequence[Toleration]],
     inputs: PluginInputs,
 ) -> Unread:
-    known = pod.runtime_class_name in inputs.runtime_classes
+    is_class_read = pod.runtime_class_name in inputs.runtime_classes
     # What DeviceClasses may provide, if they are not known.
-    wide = with_devices(requested, inputs.devices, [each.allocatable for each in nodes])
+    wide = with_devices(requested, inputs.devices, [node.allocatable for node in nodes])
     devices = devices_among(wide.keys() - requested.keys())
     if devices:
         tolerant = tolerating(pod, added)
-        if not any(obstacle(tolerant, wide, each) is None for each in nodes):
+        if not any(obstacle(tolerant, wide, node) is None for node in nodes):
             devices = ()
     return Unread.of(
-        "" if known else unread_class(pod, wide, nodes),
+        "" if is_class_read else unread_class(pod, wide, nodes),
         deciding_plugins(pod, wide, nodes, added) if added else (),
         devices,
         inputs,
@@ -221,17 +223,19 @@ def not_judged(spec: JsonObject, requested: Mapping[str, int]) -> Mapping[str, o
     spread = objects_in(spec.get("topologySpreadConstraints"))
     fields: dict[str, object] = {
         "topologySpreadConstraints": [
-            each for each in spread if each.get("whenUnsatisfiable") == "DoNotSchedule"
+            constraint
+            for constraint in spread
+            if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
         ],
         **{
             name: as_object(affinity.get(name)).get(_REQUIRED)
             for name in ("podAffinity", "podAntiAffinity")
         },
         "volumes": [
-            each for each in objects_in(spec.get("volumes")) if any(map(each.get, _CLAIMS))
+            volume for volume in objects_in(spec.get("volumes")) if any(map(volume.get, _CLAIMS))
         ],
         "resourceClaims": spec.get("resourceClaims"),
     }
     counts = requests(spec)
     devices = {name: counts.get(name) for name in devices_among(requested)}
-    return {name: each for name, each in fields.items() if each} | devices
+    return {name: value for name, value in fields.items() if value} | devices

@@ -138,12 +138,12 @@ def queued_templates(
     """
     if not isinstance(workload.get("kind"), str):
         return []
-    found = templates_of(Object(ANSWERED, workload), _objects(beside), sources)
+    templates = templates_of(Object(ANSWERED, workload), _objects(beside), sources)
     # The Jobs of a CronJob have the labels of its jobTemplate.
     about = (at(workload, (*path, "metadata", "labels")) for path in ((), ("spec", "jobTemplate")))
     if any(isinstance(labels, dict) and labels.get(names.KUEUE_QUEUE) for labels in about):
-        return [replace(each, made=partial(_queued, each)) for each in found]
-    return found
+        return [replace(template, made=partial(_queued, template)) for template in templates]
+    return templates
 
 
 def _queued(template: PodTemplate, index: int) -> ReplicaAdditions:
@@ -170,21 +170,21 @@ def faults_of(
     plan, which is reported already.
     """
     source = Object(ANSWERED, workload)
-    found: Iterable[Fault]
+    faults: Iterable[Fault]
     if source.is_own_run:
         try:
-            found = run_faults(source)
+            faults = run_faults(source)
         except InvalidRun:
             return []
     else:
         every = (
             fault
-            for each in pod_templates(source, _objects(beside), sources)
-            if not is_judged(each)
-            for fault in template_faults(each, sources)
+            for template in pod_templates(source, _objects(beside), sources)
+            if not is_judged(template)
+            for fault in template_faults(template, sources)
         )
-        found = islice(every, MAX_FAULTS)
-    return [f"{path_text(each.path)}: {each.message}" for each in found]
+        faults = islice(every, MAX_FAULTS)
+    return [f"{path_text(fault.path)}: {fault.message}" for fault in faults]
 
 
 def run_faults(source: Object) -> Sequence[Fault]:
@@ -199,4 +199,4 @@ def refers_to(workload: dict[str, Any]) -> ObjectPath | None:
 
 
 def _objects(values: Iterable[JsonObject]) -> list[Object]:
-    return [Object(ANSWERED, each) for each in values]
+    return [Object(ANSWERED, value) for value in values]

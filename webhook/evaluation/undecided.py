@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from webhook.evaluation.world import Evaluation
 
 
-def undecided(found: Evaluation) -> Iterator[Unknown]:
+def undecided(evaluation: Evaluation) -> Iterator[Unknown]:
     """Yield what decides whether the pod is admitted and with which warnings, and is not known."""
-    world, arrival = found.world, found.arrival
-    if unread := found.priority.unread:
+    world, arrival = evaluation.world, evaluation.arrival
+    if unread := evaluation.priority.unread:
         yield Unknown(
             f"the API server compares the pod's priority and preemptionPolicy with {unread}, which "
             "is not read",
             unread,
             f"{unread} is not read",
         )
-    if found.decision.result in ("not-a-run", "not-sent"):
+    if evaluation.decision.result in ("not-a-run", "not-sent"):
         return
-    if name := found.unread_class:
+    if name := evaluation.unread_class:
         what = f"RuntimeClass {name}"
         yield Unknown(
             f"the API server first adds the nodeSelector and tolerations of {what}, which is not "
@@ -43,14 +43,14 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
             f"{what} is not read",
         )
         return
-    if owner := found.unread_selector:
+    if owner := evaluation.unread_selector:
         yield Unknown(
             f"a label of a policy may take the pod out of the selector of {owner}, which is not "
             "read",
             owner,
             f"the selector of {owner} is not read",
         )
-    if "volumes" in world.policies.tested and _token_decides(found):
+    if "volumes" in world.policies.tested and _token_decides(evaluation):
         yield Unknown(
             f"the API server adds a volume of type {ADDED_VOLUME}, by which policies match, unless "
             "the pod's ServiceAccount says automountServiceAccountToken: false, and it is not read",
@@ -60,9 +60,11 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
         )
     names_of_plugins = [
         name
-        for name, tolerations in found.possible_tolerations.items()
+        for name, tolerations in evaluation.possible_tolerations.items()
         if name not in world.plugins.running
-        and _differs(found, arrival._replace(pod=with_more_tolerations(arrival.pod, tolerations)))
+        and _differs(
+            evaluation, arrival._replace(pod=with_more_tolerations(arrival.pod, tolerations))
+        )
     ]
     if names_of_plugins:
         yield Unknown(
@@ -72,9 +74,9 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
     spec = arrival.pod["spec"]
     if not spec.get("tolerations"):
         return
-    if found.namespace_unread and world.plugins.running.get(RESTRICTION, True):
+    if evaluation.namespace_unread and world.plugins.running.get(RESTRICTION, True):
         space = AnnotatedLabels.giving(arrival.namespace_labels, spec["tolerations"])
-        if _differs(found, arrival._replace(namespace_labels=space)):
+        if _differs(evaluation, arrival._replace(namespace_labels=space)):
             yield Unknown(
                 f"policies judge the pod's tolerations, and those of an annotation of namespace "
                 f"{arrival.namespace}, which is not read, are not its author's",
@@ -86,7 +88,7 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
             "tolerations": spec["tolerations"],
         }
         cluster = world.known_cluster
-        if _differs(found, arrival, replace(cluster, flavors=[{"spec": flavor}])):
+        if _differs(evaluation, arrival, replace(cluster, flavors=[{"spec": flavor}])):
             yield Unknown(
                 "policies judge the pod's tolerations, and those of a ResourceFlavor of Kueue, "
                 "which is not read, are not its author's",
@@ -94,17 +96,23 @@ def undecided(found: Evaluation) -> Iterator[Unknown]:
             )
 
 
-def _token_decides(found: Evaluation) -> bool:
+def _token_decides(evaluation: Evaluation) -> bool:
     """Return whether other policies match the pod with the volume of a token, which it may get."""
-    arrival, own, spec = found.arrival, found.decision, found.arrival.pod["spec"]
+    arrival, decision, spec = (
+        evaluation.arrival,
+        evaluation.decision,
+        evaluation.arrival.pod["spec"],
+    )
     if is_stored(arrival.pod) or spec.get(AUTOMOUNT) is not None:
         return False
     pod = {**arrival.pod, "spec": {**spec, AUTOMOUNT: True}}
-    other = decide(arrival._replace(pod=pod), found.world.policies, found.world.known_cluster)
+    other = decide(
+        arrival._replace(pod=pod), evaluation.world.policies, evaluation.world.known_cluster
+    )
     return (other.policies, other.set_aside, other.audited) != (
-        own.policies,
-        own.set_aside,
-        own.audited,
+        decision.policies,
+        decision.set_aside,
+        decision.audited,
     )
 
 
@@ -112,9 +120,9 @@ def undecided_selector(replicas: Replicas) -> Unknown | None:
     """Return what is not known of the selector by which pods are counted that get a further label;
     None if no label is in doubt."""
     template, placement = replicas.template, replicas.evaluation.placement
-    own = parse_pod(replicas.arrival.pod).labels
-    labels = placement.labels if placement else own
-    added = [(key, str(value)) for key, value in labels.items() if key not in own]
+    pod_labels = parse_pod(replicas.arrival.pod).labels
+    labels = placement.labels if placement else pod_labels
+    added = [(key, str(value)) for key, value in labels.items() if key not in pod_labels]
     kind, spec = template.source.kind, as_object(template.source.value.get("spec"))
     inner = template.inner_selector
     broken = [*filter(None, (inner.broken_by(*label) for label in added))] if inner else []
@@ -132,9 +140,9 @@ def undecided_selector(replicas: Replicas) -> Unknown | None:
     )
 
 
-def _differs(found: Evaluation, arrival: Arrival, cluster: Cluster | None = None) -> bool:
+def _differs(evaluation: Evaluation, arrival: Arrival, cluster: Cluster | None = None) -> bool:
     """Return whether the decision is another one with this."""
-    world = found.world
+    world = evaluation.world
     other = decide(arrival, world.policies, cluster or world.known_cluster)
-    own = found.decision
-    return (other.allowed, other.warnings) != (own.allowed, own.warnings)
+    decision = evaluation.decision
+    return (other.allowed, other.warnings) != (decision.allowed, decision.warnings)

@@ -170,9 +170,9 @@ class World:
         return Arrival(pod, namespace, labels, user, self.now, groups, led, history, selector, made)
 
     def __post_init__(self) -> None:
-        known = self.plugins
+        plugins = self.plugins
         cluster = replace(
-            self.cluster, runtime_classes=known.runtime_classes, flavors=known.flavors or ()
+            self.cluster, runtime_classes=plugins.runtime_classes, flavors=plugins.flavors or ()
         )
         object.__setattr__(self, "known_cluster", cluster)
 
@@ -193,11 +193,11 @@ class World:
         decision = decide(arrival, self.policies, self.known_cluster)
         if decision.identity is None:
             return decision
-        own = arrival.pod["metadata"].get("labels") or {}
-        found = unsent(own, arrival.namespace, arrival.namespace_labels, self.configuration)
-        if found is None:
+        labels = arrival.pod["metadata"].get("labels") or {}
+        cause = unsent(labels, arrival.namespace, arrival.namespace_labels, self.configuration)
+        if cause is None:
             return decision
-        return Decision("not-sent", f"{found.reason}; {found.cure}", identity=decision.identity)
+        return Decision("not-sent", f"{cause.reason}; {cause.cure}", identity=decision.identity)
 
 
 @dataclass(frozen=True)
@@ -215,22 +215,22 @@ class Evaluation:
     def warnings(self) -> Sequence[str]:
         """The warnings that the pod's author gets, and whether nodes evict the pod."""
         evictions = self.nodes.evictions if self.nodes else ""
-        found = [*self.webhook_warnings(), *self.stranded(self.world.nodes)]
+        texts = [*self.webhook_warnings(), *self.stranded(self.world.nodes)]
         if self.decision.result == "left-alone":
             text = "left alone, but does not meet a requirement"
-            found += [warning(f"{text}: {each}") for each in self.unmet]
-        return [*found, *self._label_notes(), *([evictions] if evictions else ())]
+            texts += [warning(f"{text}: {requirement}") for requirement in self.unmet]
+        return [*texts, *self._label_notes(), *([evictions] if evictions else ())]
 
     def webhook_warnings(self, no_node: str = "") -> list[str]:
         """Return the warnings of the webhook to the pod's author, of both of its calls.
 
         `no_node`: why no node admits the pod, if the webhook watches nodes and none does.
         """
-        found = warnings(self.arrival.pod, self.decision, no_node)
+        texts = warnings(self.arrival.pod, self.decision, no_node)
         if self.second:
             arrival, again = self.second
-            found += warnings(arrival.pod, again)
-        return list(dict.fromkeys(found))
+            texts += warnings(arrival.pod, again)
+        return list(dict.fromkeys(texts))
 
     def _label_notes(self) -> Iterator[str]:
         """Yield whom else a label that policies add concerns, as far as the world has it."""
@@ -238,16 +238,16 @@ class Evaluation:
         objects = self.world.plugins.selecting.get(arrival.namespace, ())
         if not (objects and placement):
             return
-        own, metadata = pods.parse_pod(arrival.pod).labels, arrival.pod["metadata"]
-        if own != placement.labels:
+        labels, metadata = pods.parse_pod(arrival.pod).labels, arrival.pod["metadata"]
+        if labels != placement.labels:
             # A template has no name, and its pods have an owner.
             named = bool(metadata.get("name") or metadata.get("generateName"))
             alone = named and not arrival.selector and not controller_of(arrival.pod)
             setters = (
-                each.policy for each in effective(self.decision) if field_of(each.field).selected
+                entry.policy for entry in effective(self.decision) if field_of(entry.field).selected
             )
             by = list(dict.fromkeys(setters))
-            yield from notes(own, placement.labels, objects, policies=by, adoptable=alone)
+            yield from notes(labels, placement.labels, objects, policies=by, adoptable=alone)
 
     def stranded(self, nodes: Sequence[Node] | None) -> Sequence[str]:
         """Return a warning if a DaemonSet's pods stay Pending for ever on some of these nodes."""
@@ -287,8 +287,8 @@ class Evaluation:
         """Whether a DaemonSet's controller makes one for each node that it chooses."""
         if not owned_by_daemon_set(self.arrival.pod):
             return False
-        own = pods.parse_pod(self.arrival.pod)
-        return not (own.node_name or node_affinity.only_node(own.required))
+        pod = pods.parse_pod(self.arrival.pod)
+        return not (pod.node_name or node_affinity.only_node(pod.required))
 
     @cached_property
     def held_off(self) -> Sequence[str]:
@@ -297,8 +297,8 @@ class Evaluation:
         if held is None or not nodes or not self.decision.allowed:
             return ()
         off = held_off(self.made, held, nodes)
-        found = [node.name for node, _ in off.nodes]
-        return () if not found or self.on_node(found[0]).decision.allowed else found
+        node_names = [node.name for node, _ in off.nodes]
+        return () if not node_names or self.on_node(node_names[0]).decision.allowed else node_names
 
     def on_node(self, node: str) -> Evaluation:
         """Return what happens to a DaemonSet's pod for this node."""
@@ -315,18 +315,18 @@ class Evaluation:
             return any(entry.reason == UNCHECKED for entry in self.decision.trace)
         if held is None or not self.decision.allowed:
             return False
-        own = pods.parse_pod(self.arrival.pod)
-        return (held.node_selector, held.required) != (own.node_selector, own.required)
+        pod = pods.parse_pod(self.arrival.pod)
+        return (held.node_selector, held.required) != (pod.node_selector, pod.required)
 
     @property
     def unlisted(self) -> Sequence[tuple[str, str]]:
         """Kind and name of each class that the pod names, and of which it is unknown whether it is
         there."""
-        known, read = self.world.classes or {}, self.world.plugins.runtime_classes
+        classes, read = self.world.classes or {}, self.world.plugins.runtime_classes
         return [
             (kind, name)
             for _, kind, name in (classes_of(self.placement) if self.placement else ())
-            if kind not in known and not (kind == "RuntimeClass" and name in read)
+            if kind not in classes and not (kind == "RuntimeClass" and name in read)
         ]
 
     @property
@@ -364,9 +364,9 @@ class Evaluation:
             conflicting = [f"{again.reason.removeprefix('fairlead: ')}, {what}"]
         ranges = (self.world.plugins.limit_ranges or {}).get(self.arrival.namespace, ())
         limited = limit_ranges.faults(self.arrival.pod["spec"], ranges)
-        known = [*missing, *conflicting, *limited, *filter(None, [self.priority.reason])]
+        reasons = [*missing, *conflicting, *limited, *filter(None, [self.priority.reason])]
         faults = self.world.faults.of_decision(self.arrival.pod, self.decision)
-        return (*known, *faults, *self._refused())
+        return (*reasons, *faults, *self._refused())
 
     @cached_property
     def answer(self) -> Answer:
@@ -380,8 +380,8 @@ class Evaluation:
     def unread_class(self) -> str:
         """The RuntimeClass of a run's pod as it came, if it is not known; else no text."""
         name = pods.parse_pod(self.arrival.pod).runtime_class_name
-        known = name in self.world.plugins.runtime_classes or self.decision.identity is None
-        return "" if known else name
+        is_known = name in self.world.plugins.runtime_classes or self.decision.identity is None
+        return "" if is_known else name
 
     @cached_property
     def priority(self) -> PriorityFault:
@@ -398,9 +398,9 @@ class Evaluation:
         world = self.world
         if world.plugins.limit_ranges is not None or self.decision.identity is None:
             return ()
-        own = resources(self.arrival.pod["spec"])
+        resource_names = resources(self.arrival.pod["spec"])
         tested = world.policies.tested.get("resources", ())
-        return [name for name in _DEFAULTED if name in tested and name not in own]
+        return [name for name in _DEFAULTED if name in tested and name not in resource_names]
 
     @property
     def unread_selector(self) -> str:
@@ -408,7 +408,7 @@ class Evaluation:
         arrival, owner = self.arrival, selecting_owner(self.arrival.pod)
         if arrival.selector or not owner:
             return ""
-        labels = (each for each in effective(self.decision) if field_of(each.field).selected)
+        labels = (entry for entry in effective(self.decision) if field_of(entry.field).selected)
         return f"{owner.kind}/{owner.name}" if any(labels) else ""
 
     @property
@@ -433,11 +433,14 @@ class Evaluation:
         added = self.possible_tolerations
         made = self.made if self.for_each_node else None
         every = [*asked, (made, {})] if made else asked
-        fields = [(*[getattr(own, each) for each in _OF_NODES], more) for own, more in every]
+        fields = [
+            (*[getattr(placement, attribute) for attribute in _OF_NODES], more)
+            for placement, more in every
+        ]
         key = repr((fields, added))
         if key not in self.world.surveyed:
-            known, classes = self.world.plugins, self.world.policies.classes
-            self.world.surveyed[key] = survey_pod(nodes, asked, added, known, classes, made)
+            plugins, classes = self.world.plugins, self.world.policies.classes
+            self.world.surveyed[key] = survey_pod(nodes, asked, added, plugins, classes, made)
         first = asked[0]
         beside = not_judged(last["spec"], asked[-1][1])
         before = not_judged(self.arrival.pod["spec"], first[1])
@@ -452,10 +455,12 @@ class Evaluation:
         """The tolerations that plugins may add to the pod, if they run; any, if one that runs does
         so by an annotation that is not read."""
         inputs = self.world.plugins
-        found = possible(self.arrival.pod["spec"], inputs, self.arrival.namespace_labels)
+        tolerations_by_plugin = possible(
+            self.arrival.pod["spec"], inputs, self.arrival.namespace_labels
+        )
         if self.namespace_unread and inputs.running.get(RESTRICTION):
-            return {**found, RESTRICTION: [EVERY_TAINT]}
-        return found
+            return {**tolerations_by_plugin, RESTRICTION: [EVERY_TAINT]}
+        return tolerations_by_plugin
 
     @cached_property
     def undecided(self) -> Sequence[Unknown]:
@@ -502,8 +507,12 @@ class Evaluation:
         Only where the patch needs something that a plugin adds, that is there; but no toleration.
         """
         merged = self._merged(pod)
-        given, own = merged["spec"].get("tolerations"), pod["spec"].get("tolerations")
-        base = pod if given == own else {**pod, "spec": {**pod["spec"], "tolerations": given}}
+        given, pod_tolerations = merged["spec"].get("tolerations"), pod["spec"].get("tolerations")
+        base = (
+            pod
+            if given == pod_tolerations
+            else {**pod, "spec": {**pod["spec"], "tolerations": given}}
+        )
         try:
             patched = apply(base, self.decision.patch)
         except INAPPLICABLE:
@@ -512,8 +521,12 @@ class Evaluation:
             if "overhead" not in pod["spec"]:
                 # It would be refused once the class has another one.
                 patched["spec"].pop("overhead", None)
-        if given != own:
-            added = [each for each in given or () if each not in (own or ())]
+        if given != pod_tolerations:
+            added = [
+                toleration
+                for toleration in given or ()
+                if toleration not in (pod_tolerations or ())
+            ]
             left = [e for e in patched["spec"].pop("tolerations", ()) if e not in added]
             patched["spec"] |= {"tolerations": left} if left else {}
         return patched
@@ -524,13 +537,13 @@ class Evaluation:
         return admit(pod, self.arrival.namespace, inputs, None, self.arrival.namespace_labels)
 
     def _conflicts(self, setters: Mapping[str, str]) -> Iterator[str]:
-        known = self.world.plugins.runtime_classes
+        runtime_classes = self.world.plugins.runtime_classes
         # The plugin runs before the webhook, too: no policy helps a pod that it refuses then.
-        if came := [text for _, text in conflicts(self.arrival.pod["spec"], known)]:
+        if came := [text for _, text in conflicts(self.arrival.pod["spec"], runtime_classes)]:
             yield from came
             return
-        for path, text in conflicts(self.patched["spec"], known):
-            by = {setters[each] for each in (path, FIELD) if each in setters}
+        for path, text in conflicts(self.patched["spec"], runtime_classes):
+            by = {setters[key] for key in (path, FIELD) if key in setters}
             yield f"policy {', '.join(sorted(by))}: {text}" if by else text
 
     def _refused(self) -> Iterator[str]:
@@ -545,6 +558,8 @@ class Evaluation:
         yield "; ".join(filter(None, (refusal, also, describe_difference(self.arrival.pod))))
 
 
-def labels_of(namespace: str, known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+def labels_of(
+    namespace: str, labels_by_namespace: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, str]:
     """Return a namespace's labels; for an unknown one, the label that every namespace has."""
-    return known.get(namespace) or {names.NAMESPACE_NAME: namespace}
+    return labels_by_namespace.get(namespace) or {names.NAMESPACE_NAME: namespace}

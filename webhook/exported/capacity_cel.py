@@ -33,7 +33,7 @@ def choose(settings: PositionedSettings) -> tuple[Piece, Piece, list[Conditional
     classes = list(dict.fromkeys(setting.capacity.name for _, setting in mine))
     taken: dict[str, str] = {}
     applies: dict[str, str] = {}
-    found: dict[int, str] = {}
+    condition_by_setting: dict[int, str] = {}
     drops: list[str] = []
     for number, name in enumerate(classes):
         of_class = [(at, setting) for at, setting in mine if setting.capacity.name == name]
@@ -50,12 +50,14 @@ def choose(settings: PositionedSettings) -> tuple[Piece, Piece, list[Conditional
         applies[f"class{number}"] = f"({chosen} >= 0 ? {chosen} : {_first(soft)})"
         for at, setting in of_class:
             in_its_part = f"{chosen} {'<' if setting.is_default else '>='} 0"
-            found[id(setting)] = every([f"{var(f'class{number}')} == {at}", in_its_part])
+            condition_by_setting[id(setting)] = every(
+                [f"{var(f'class{number}')} == {at}", in_its_part]
+            )
     taken["dropped"] = cel.flat(drops)
     return (
         Piece(taken),
         Piece(applies),
-        [ConditionalCapacity(setting, found[id(setting)]) for _, setting in mine],
+        [ConditionalCapacity(setting, condition_by_setting[id(setting)]) for _, setting in mine],
     )
 
 

@@ -70,14 +70,14 @@ def every(conditions: Iterable[str]) -> str:
 
 def some(conditions: Iterable[str]) -> str:
     """Return CEL for whether one of the conditions holds."""
-    found = list(conditions)
-    return f"({' || '.join(found)})" if found else "false"
+    operands = list(conditions)
+    return f"({' || '.join(operands)})" if operands else "false"
 
 
 def flat(lists: Iterable[str]) -> str:
     """Return CEL for one list of several."""
-    found = list(lists)
-    return f"[{', '.join(found)}].flatten()" if found else "[]"
+    expressions = list(lists)
+    return f"[{', '.join(expressions)}].flatten()" if expressions else "[]"
 
 
 def list_if(condition: str, items: str) -> str:
@@ -111,6 +111,6 @@ def members(path: str, entries: str) -> str:
     return f"{entries}.map(m, {add(pointer, 'm.value')})"
 
 
-def parent(there: str, wanted: str, path: str, empty: str) -> str:
+def parent(presence: str, wanted: str, path: str, empty: str) -> str:
     """Return an operation that creates an object or a list if it is needed and missing."""
-    return f"({wanted} && !({there}) ? [{add(text(path), empty)}] : [])"
+    return f"({wanted} && !({presence}) ? [{add(text(path), empty)}] : [])"

@@ -98,7 +98,7 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
         Piece(checks=[_no_request(set_hash), *plain_fields_cel.contradictions(settings)]),
     ]
     variables = {name: text for piece in pieces for name, text in piece.variables.items()}
-    operations = [each for piece in pieces for each in piece.operations]
+    operations = [operation for piece in pieces for operation in piece.operations]
     affinity = cel.parent(
         "has(object.spec.affinity)", _any_affinity(variables), "/spec/affinity", "{}"
     )
@@ -111,7 +111,9 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
     removal = [steps.removal] if variables["prevented"] != "[]" else []
     mutations = [*removal, *steps.order, _one([affinity, node_affinity, *operations])]
     checks = [check for piece in pieces for check in piece.checks]
-    patches = [{"patchType": "JSONPatch", "jsonPatch": {"expression": each}} for each in mutations]
+    patches = [
+        {"patchType": "JSONPatch", "jsonPatch": {"expression": mutation}} for mutation in mutations
+    ]
     validations = [
         {"expression": check.expression, "message": check.message, "reason": "Forbidden"}
         for check in checks
@@ -128,14 +130,14 @@ def documents(placed: Placed, entries: Sequence[Mapping[str, Any]]) -> list[Json
     )
     patching = _needed(variables, mutations)
     checking = _needed(variables, [check.expression for check in checks])
-    found = [
+    manifests = [
         policy(variables=patching, mutations=patches),
         *guards.bindings(NAME, entries, (), component=_COMPONENT),
         policy(variables=checking, validations=validations),
         *guards.bindings(NAME, entries, ("Deny",), component=_COMPONENT),
     ]
-    _check_sizes(found)
-    return found
+    _check_sizes(manifests)
+    return manifests
 
 
 def _no_request(set_hash: str) -> Check:
@@ -165,16 +167,16 @@ def _one(operations: Sequence[str]) -> str:
 def _needed(variables: Mapping[str, str], expressions: Sequence[str]) -> dict[str, str]:
     """Return the variables that the expressions read, directly or by others, in their order."""
     wanted_text = "\n".join(expressions)
-    found: dict[str, str] = {}
+    used_variables: dict[str, str] = {}
     for name in reversed([*variables]):
         if re.search(rf"variables\.{name}(?![0-9A-Za-z_])", wanted_text):
-            found = {name: variables[name], **found}
+            used_variables = {name: variables[name], **used_variables}
             wanted_text += f"\n{variables[name]}"
-    return found
+    return used_variables
 
 
-def _check_sizes(found: Sequence[JsonObject]) -> None:
-    for document in found:
+def _check_sizes(manifests: Sequence[JsonObject]) -> None:
+    for document in manifests:
         spec = document["spec"]
         expressions = [v["expression"] for v in spec.get("variables", ())]
         expressions += [m["jsonPatch"]["expression"] for m in spec.get("mutations", ())]

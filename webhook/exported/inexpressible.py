@@ -38,13 +38,13 @@ _IN_CEL: Final = (*plain_fields_cel.KINDS, *tolerations_cel.KINDS, *_OF_NODES)
 
 def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int]) -> list[str]:
     """Return one line for each problem: the policy, the field, the reason, and the cure."""
-    found = list(_of_set(placed))
+    reasons = list(_of_set(placed))
     for policy in placed.policies:
-        found += _of_policy(policy)
-    found += _of_nodes(placed, settings)
-    found += _of_allowed_tolerations(placed, settings)
-    found += _of_tolerations(settings, seconds)
-    return list(dict.fromkeys(found))
+        reasons += _of_policy(policy)
+    reasons += _of_nodes(placed, settings)
+    reasons += _of_allowed_tolerations(placed, settings)
+    reasons += _of_tolerations(settings, seconds)
+    return list(dict.fromkeys(reasons))
 
 
 def _of_set(placed: Placed) -> Iterator[str]:
@@ -202,22 +202,22 @@ def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Ite
                 )
 
 
-def _alternatives(one: NodeSetting, other: NodeSetting) -> bool:
+def _alternatives(setting: NodeSetting, other: NodeSetting) -> bool:
     """Return whether they are never applied together, or are equal."""
-    if isinstance(one, CapacitySetting) and isinstance(other, CapacitySetting):
-        return one.capacity.name == other.capacity.name
-    if isinstance(one, RequiredSetting) and isinstance(other, RequiredSetting):
-        return one.terms == other.terms or (one.is_default and other.is_default)
-    return isinstance(one, MemberSetting) and isinstance(other, MemberSetting)
+    if isinstance(setting, CapacitySetting) and isinstance(other, CapacitySetting):
+        return setting.capacity.name == other.capacity.name
+    if isinstance(setting, RequiredSetting) and isinstance(other, RequiredSetting):
+        return setting.terms == other.terms or (setting.is_default and other.is_default)
+    return isinstance(setting, MemberSetting) and isinstance(other, MemberSetting)
 
 
-def _harmless(one: NodeSetting, other: NodeSetting) -> bool:
+def _harmless(setting: NodeSetting, other: NodeSetting) -> bool:
     """Return whether both can always be met: other labels, or a value that every term admits."""
-    if isinstance(one, MemberSetting):
-        return _admits(other.condition, one)
+    if isinstance(setting, MemberSetting):
+        return _admits(other.condition, setting)
     if isinstance(other, MemberSetting):
-        return _admits(one.condition, other)
-    return None in (one.condition, other.condition) or not one.node_keys & other.node_keys
+        return _admits(setting.condition, other)
+    return None in (setting.condition, other.condition) or not setting.node_keys & other.node_keys
 
 
 def _admits(condition: Sequence[Term] | None, member: MemberSetting) -> bool:

@@ -60,14 +60,14 @@ def identity_pieces(sources: SourceTable = SHIPPED) -> Piece:
     )
     completion = _indexes(COMPLETION_KEYS)
     variables["completion"] = f"({cel.flat(completion)} + [-1])[0]"
-    found = [
+    choices = [
         f"({var(f'row{number}')} ? {_index(row)} : [])"
         for number, row in enumerate(sources.rows)
         if row.index
     ]
     # The template of an Indexed Job cannot have the index of each pod.
     last = f"[{var('completion')}]"
-    variables["index"] = f"({cel.flat(found)} + {last})[0]"
+    variables["index"] = f"({cel.flat(choices)} + {last})[0]"
     variables["coordinator"] = _coordinator(sources)
     return Piece(variables)
 
@@ -79,23 +79,25 @@ def _value(key: Key) -> str:
 
 def _words(clauses: Iterable[Clause], always: str | None = None) -> list[str]:
     """For each clause its word, as a list of one or none; then the one that always holds."""
-    found = []
+    choices = []
     for clause in clauses:
         value = _value(clause.key)
         if isinstance(clause.words, str):
-            found.append(f"({value}.hasValue() ? [{text(clause.words)}] : [])")
+            choices.append(f"({value}.hasValue() ? [{text(clause.words)}] : [])")
         else:
             words = cel.texts(clause.words)
             table = f"{{{', '.join(f'{text(k)}: {text(v)}' for k, v in clause.words.items())}}}"
             word = f"{value}.orValue('').lowerAscii()"
-            found.append(f"({word} in {words} ? [{table}[{word}]] : [])")
-    return [*found, f"[{text(always)}]"] if always else found
+            choices.append(f"({word} in {words} ? [{table}[{word}]] : [])")
+    return [*choices, f"[{text(always)}]"] if always else choices
 
 
 def _first(rows: Iterable[tuple[int, Sequence[str]]], last: str = "''") -> str:
     """Return the first word of the rows that mark the pod."""
-    found = [f"({var(f'row{number}')} ? {cel.flat(lists)} : [])" for number, lists in rows if lists]
-    return f"({cel.flat(found)} + [{last}])[0]"
+    choices = [
+        f"({var(f'row{number}')} ? {cel.flat(lists)} : [])" for number, lists in rows if lists
+    ]
+    return f"({cel.flat(choices)} + [{last}])[0]"
 
 
 def _kind(sources: SourceTable) -> str:
@@ -250,7 +252,7 @@ _VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
 
 def selected(selector: LabelSelector, labels: str) -> str:
     """Return CEL for whether labels meet the selector."""
-    found = []
+    conditions = []
     for condition in compile_selector(selector).conditions:
         key = text(condition.key)
         match condition.operator:
@@ -262,5 +264,5 @@ def selected(selector: LabelSelector, labels: str) -> str:
                 held = f"{key} in {labels}"
             case "DoesNotExist":
                 held = f"!({key} in {labels})"
-        found.append(f"({held})")
-    return every(found)
+        conditions.append(f"({held})")
+    return every(conditions)

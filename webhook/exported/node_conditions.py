@@ -65,15 +65,15 @@ def empty(term: str) -> str:
 def stays_unchanged(term: str, condition: str) -> str:
     """Return CEL for whether the condition does not change the term: it is empty, or implies the
     condition."""
-    own = _EXPRESSIONS.format(term)
-    implied = f"{condition}.exists(h, h.matchExpressions.all(e, e in {own}))"
+    expressions = _EXPRESSIONS.format(term)
+    implied = f"{condition}.exists(h, h.matchExpressions.all(e, e in {expressions}))"
     return f"{empty(term)} || {implied}"
 
 
 def narrowed(terms: str, condition: str) -> str:
     """`terms` AND `condition`, by the cross product; terms that imply the condition stay."""
-    own = _EXPRESSIONS.format("t")
-    both = f"{own} + h.matchExpressions.filter(e, !(e in {own}))"
+    expressions = _EXPRESSIONS.format("t")
+    both = f"{expressions} + h.matchExpressions.filter(e, !(e in {expressions}))"
     product = (
         '(has(t.matchFields) ? dyn({"matchExpressions": dyn(' + both + '), "matchFields": '
         'dyn(t.matchFields)}) : dyn({"matchExpressions": dyn(' + both + ")}))"
@@ -181,11 +181,12 @@ def pieces(
     variables |= applies.variables
     variables |= _hard(settings, members, required, chosen)
     demands: list[PositionedSetting[PlacementSetting]] = [
-        one for one in (*members, *required) if one.setting.part == "requirements"
+        demand for demand in (*members, *required) if demand.setting.part == "requirements"
     ]
     variables |= _judgements(demands)
     variables["judged"] = every(
-        f"(!{cel.policy(one.at)} || {var(f'judged{number}')})" for number, one in enumerate(demands)
+        f"(!{cel.policy(demand.at)} || {var(f'judged{number}')})"
+        for number, demand in enumerate(demands)
     )
     variables["apply"] = every(
         [
@@ -201,7 +202,7 @@ def pieces(
 
 
 def _entries(members: Sequence[PositionedSetting[MemberSetting]], *, defaults: bool) -> str:
-    found = []
+    entries = []
     for one, stands in standing(members):
         setting = one.setting
         if setting.is_default != defaults:
@@ -216,8 +217,8 @@ def _entries(members: Sequence[PositionedSetting[MemberSetting]], *, defaults: b
             when.append(f"!({key} in {var('named')})")
         if setting.if_null:
             when.append(f"size({free}) == 0")
-        found.append(list_if(every(when), cel.entry(setting.key, setting.value)))
-    return flat(found)
+        entries.append(list_if(every(when), cel.entry(setting.key, setting.value)))
+    return flat(entries)
 
 
 def _set_members(selector: str, entries: str) -> str:
@@ -234,19 +235,19 @@ def _hard(
     chosen: Sequence[ConditionalCapacity],
 ) -> dict[str, str]:
     """Return what requirements and overrides ask for together, and whether a node is left."""
-    found = {"hard_set": _entries(members, defaults=False)}
-    found["hard_selector"] = _set_members(var("free"), var("hard_set"))
+    variables = {"hard_set": _entries(members, defaults=False)}
+    variables["hard_selector"] = _set_members(var("free"), var("hard_set"))
     groups: list[tuple[str, PlacementSetting, Sequence[Term]]] = [
-        (stands, one.setting, one.setting.terms)
-        for one, stands in standing(
+        (stands, positioned_setting.setting, positioned_setting.setting.terms)
+        for positioned_setting, stands in standing(
             [w for w in required if not w.setting.is_default],
-            lambda one, other: one.terms == other.terms,
+            lambda setting, other: setting.terms == other.terms,
         )
     ]
     groups += [
-        (each.when, each.setting, each.setting.condition)
-        for each in chosen
-        if not each.setting.is_default and each.setting.condition is not None
+        (choice.when, choice.setting, choice.setting.condition)
+        for choice in chosen
+        if not choice.setting.is_default and choice.setting.condition is not None
     ]
     # In the order in which the engine folds them.
     order = {id(w.setting): number for number, w in enumerate(settings)}
@@ -254,32 +255,34 @@ def _hard(
     last = "[]"
     for number, (when, _, terms) in enumerate(groups):
         group, name = f"group{number}", f"hard_terms{number}"
-        found[group] = list_if(when, cel.data(node_affinity.conjunction([terms]) or []))
-        found[name] = _product(last, var(group))
+        variables[group] = list_if(when, cel.data(node_affinity.conjunction([terms]) or []))
+        variables[name] = _product(last, var(group))
         last = var(name)
-    found["hard_terms"] = last
+    variables["hard_terms"] = last
     both = f"{var('own_required')} && size({var('hard_terms')}) > 0"
     multiplied = f"{var('own_terms')}.filter(t, !({stays_unchanged('t', var('hard_terms'))}))"
-    found["few"] = f"size({multiplied}) * size({var('hard_terms')}) <= {_MAX_TERM_PRODUCTS}"
-    found["base_terms"] = (
+    variables["few"] = f"size({multiplied}) * size({var('hard_terms')}) <= {_MAX_TERM_PRODUCTS}"
+    variables["base_terms"] = (
         f"({both} && {var('few')} ? {narrowed(var('own_terms'), var('hard_terms'))} : "
         f"{var('own_required')} ? {var('own_terms')} : {var('hard_terms')})"
     )
-    found["own_possible"] = _possible(var("own_required"), var("own_terms"), var("own_selector"))
+    variables["own_possible"] = _possible(
+        var("own_required"), var("own_terms"), var("own_selector")
+    )
     asked = f"({var('own_required')} || size({var('hard_terms')}) > 0)"
-    found["hard_possible"] = _possible(asked, var("base_terms"), var("hard_selector"))
-    return found
+    variables["hard_possible"] = _possible(asked, var("base_terms"), var("hard_selector"))
+    return variables
 
 
-def _product(one: str, other: str) -> str:
+def _product(terms: str, other: str) -> str:
     """Two conditions on different labels, both of which hold; an empty list means no condition."""
-    if one == "[]":
+    if terms == "[]":
         return other
     product = (
-        f"{one}.map(a, {other}.map(b, "
+        f"{terms}.map(a, {other}.map(b, "
         'dyn({"matchExpressions": dyn(a.matchExpressions + b.matchExpressions)}))).flatten()'
     )
-    return f"(size({one}) == 0 ? {other} : size({other}) == 0 ? {one} : {product})"
+    return f"(size({terms}) == 0 ? {other} : size({other}) == 0 ? {terms} : {product})"
 
 
 def _possible(asked: str, terms: str, selector: str) -> str:
@@ -288,37 +291,41 @@ def _possible(asked: str, terms: str, selector: str) -> str:
 
 def _judgements(demands: PositionedSettings) -> dict[str, str]:
     """Return a variable for each requirement: whether the pod's own word leaves it a node."""
-    own, terms = var("own_selector"), var("own_terms")
-    found: dict[str, str] = {}
-    for number, one in enumerate(demands):
-        setting = one.setting
+    selector, terms = var("own_selector"), var("own_terms")
+    variables: dict[str, str] = {}
+    for number, demand in enumerate(demands):
+        setting = demand.setting
         if isinstance(setting, MemberSetting):
             key, value = text(setting.key), text(str(setting.value))
-            found[f"asked{number}"] = _set_members(own, cel.entry(setting.key, setting.value))
+            variables[f"asked{number}"] = _set_members(
+                selector, cel.entry(setting.key, setting.value)
+            )
             left = _possible(var("own_required"), terms, var(f"asked{number}"))
             lost = f"!{var('own_possible')}"
-            found[f"judged{number}"] = (
-                f"({key} in {own} ? {own}[{key}] == {value} : {lost} || {left})"
+            variables[f"judged{number}"] = (
+                f"({key} in {selector} ? {selector}[{key}] == {value} : {lost} || {left})"
             )
         elif isinstance(setting, RequiredSetting):
             condition = cel.data(setting.terms)
-            both = satisfiable(narrowed(terms, condition), own)
-            alone = satisfiable(condition, own)
-            found[f"judged{number}"] = (
+            both = satisfiable(narrowed(terms, condition), selector)
+            alone = satisfiable(condition, selector)
+            variables[f"judged{number}"] = (
                 f"(!{var('few')} || !{var('own_possible')} || "
                 f"({var('own_required')} ? {both} : {alone}))"
             )
-    return found
+    return variables
 
 
 def _checks(demands: PositionedSettings) -> Iterator[Check]:
-    for number, one in enumerate(demands):
-        setting = one.setting
+    for number, demand in enumerate(demands):
+        setting = demand.setting
         reason = "leaves no node that meets the pod's own settings"
         if isinstance(setting, MemberSetting):
             reason = f"must be {text(str(setting.value))}; the pod has another value"
-        yield Check(f"!{cel.policy(one.at)} || {var(f'judged{number}')}", message(setting, reason))
-        yield Check(f"!({cel.policy(one.at)} && {var('bound')})", message(setting, UNCHECKED))
+        yield Check(
+            f"!{cel.policy(demand.at)} || {var(f'judged{number}')}", message(setting, reason)
+        )
+        yield Check(f"!({cel.policy(demand.at)} && {var('bound')})", message(setting, UNCHECKED))
     yield Check(f"{var('bound')} || {var('few')}", _MANY)
     yield Check(
         f"{var('bound')} || !{var('own_possible')} || !{var('few')} || {var('hard_possible')}",
@@ -332,8 +339,8 @@ def _soft(
     chosen: Sequence[ConditionalCapacity],
 ) -> dict[str, str]:
     """Return what defaults fill in, and the result."""
-    found = {"soft_set": _entries(members, defaults=True)}
-    found["selector"] = _set_members(var("hard_selector"), var("soft_set"))
+    variables = {"soft_set": _entries(members, defaults=True)}
+    variables["selector"] = _set_members(var("hard_selector"), var("soft_set"))
     terms = var("base_terms")
     number = 0
     defaults = [w for w in required if w.setting.is_default]
@@ -343,19 +350,19 @@ def _soft(
         left = satisfiable(together, var("hard_selector"))
         groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))
     groups += [
-        (each.when, each.setting.condition)
-        for each in chosen
-        if each.setting.is_default and each.setting.condition is not None
+        (choice.when, choice.setting.condition)
+        for choice in chosen
+        if choice.setting.is_default and choice.setting.condition is not None
     ]
     for when, condition in groups:
         name = f"terms{number}"
-        found[name] = f"({when} ? {_beside(terms, cel.data(condition))} : {terms})"
+        variables[name] = f"({when} ? {_beside(terms, cel.data(condition))} : {terms})"
         terms, number = var(name), number + 1
-    found["terms"] = terms
+    variables["terms"] = terms
     changed = f"({var('selector')} != {var('own_selector')} || {terms} != {var('own_terms')})"
     pruned = f"{terms}.filter(t, {empty('t')} || {possible('t', var('selector'))})"
-    found["result"] = f"({changed} ? {pruned} : {terms})"
-    return found
+    variables["result"] = f"({changed} ? {pruned} : {terms})"
+    return variables
 
 
 def _beside(terms: str, condition: str) -> str:

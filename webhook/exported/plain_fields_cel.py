@@ -65,18 +65,18 @@ def _of_system(setting: MemberSetting) -> list[str]:
 
 
 def _changes(setting: MemberSetting) -> list[str]:
-    own, key = var(f"own_{setting.map}"), text(setting.key)
-    missing = f"!({key} in {own})"
+    pod_map, key = var(f"own_{setting.map}"), text(setting.key)
+    missing = f"!({key} in {pod_map})"
     if setting.part == "overrides" and setting.row.overrides == "set":
-        missing = f"({missing} || {own}[{key}] != {cel.data(setting.value)})"
-    found = [*_of_system(setting), missing]
-    return [*found, f"size({own}) == 0"] if setting.if_null else found
+        missing = f"({missing} || {pod_map}[{key}] != {cel.data(setting.value)})"
+    conditions = [*_of_system(setting), missing]
+    return [*conditions, f"size({pod_map}) == 0"] if setting.if_null else conditions
 
 
 def _required(at: int, setting: MemberSetting) -> Check:
-    own, key = var(f"own_{setting.map}"), text(setting.key)
+    pod_map, key = var(f"own_{setting.map}"), text(setting.key)
     asked = every([cel.policy(at), *_of_system(setting)])
-    holds = f"{key} in {own} && {own}[{key}] == {cel.data(setting.value)}"
+    holds = f"{key} in {pod_map} && {pod_map}[{key}] == {cel.data(setting.value)}"
     return Check(
         f"!({asked}) || ({holds})", message(setting, f"must be {cel.text(str(setting.value))}")
     )
@@ -106,9 +106,9 @@ def scalars(settings: PositionedSettings, default_priority_class: str) -> Piece:
         if fixed:
             checks.append(_has_value(setting, stands))
     checks += [
-        _has_value(one.setting, cel.policy(one.at))
-        for one in mine
-        if one.setting.part == "requirements"
+        _has_value(positioned_setting.setting, cel.policy(positioned_setting.at))
+        for positioned_setting in mine
+        if positioned_setting.setting.part == "requirements"
     ]
     return Piece(variables, operations, checks)
 
@@ -122,29 +122,37 @@ def _within_maxima(
     Maxima come first, because all of them apply; the lowest is the last and decides. Whether any
     other setting applies depends on whether its rivals do: each of these is a variable.
     """
-    mine = [one for one in settings if one.setting.row.requirement == "maximum"]
-    maxima = [one for one in mine if one.setting.is_maximum]
-    for one in sorted(maxima, key=lambda each: -int(each.setting.value)):
-        yield one, cel.policy(one.at)
+    mine = [
+        positioned_setting
+        for positioned_setting in settings
+        if positioned_setting.setting.row.requirement == "maximum"
+    ]
+    maxima = [
+        positioned_setting for positioned_setting in mine if positioned_setting.setting.is_maximum
+    ]
+    for positioned_setting in sorted(maxima, key=lambda maximum: -int(maximum.setting.value)):
+        yield positioned_setting, cel.policy(positioned_setting.at)
     earlier: dict[str, list[str]] = {}
-    for one in mine:
-        setting = one.setting
+    for positioned_setting in mine:
+        setting = positioned_setting.setting
         if setting.is_maximum:
             continue
         rivals = earlier.setdefault(setting.name, [])
         limits = [_beside(at, most, setting) for at, most in maxima if most.name == setting.name]
         name = f"{setting.name}{len(rivals)}"
-        variables[name] = every([cel.policy(one.at), *(f"!{each}" for each in rivals), *limits])
+        variables[name] = every(
+            [cel.policy(positioned_setting.at), *(f"!{rival}" for rival in rivals), *limits]
+        )
         rivals.append(var(name))
-        yield one, var(name)
+        yield positioned_setting, var(name)
 
 
 def _beside(at: int, maximum: ScalarSetting, setting: ScalarSetting) -> str:
     """CEL for: the maximum allows the setting. A pod that it rejects is not changed."""
     if not maximum.leaves_room(setting):
         return f"!{cel.policy(at)}"
-    own = _own(maximum.row)
-    admitted = f"{own} <= {data(maximum.value)} || {own} == {data(maximum.row.silent)}"
+    pod_value = _own(maximum.row)
+    admitted = f"{pod_value} <= {data(maximum.value)} || {pod_value} == {data(maximum.row.silent)}"
     return f"(!{cel.policy(at)} || {admitted})"
 
 
@@ -170,29 +178,32 @@ def lists(settings: PositionedSettings, chosen: Sequence[ConditionalCapacity]) -
     operations: list[str] = []
     kinds: dict[str, list[str]] = {}
     for number, (name, (kind, key)) in enumerate(AFFINITY_LISTS.items()):
-        own = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
+        pod_entries = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
         mine = [w for w in of_type(settings, ListSetting) if w.setting.name == name]
         entries = []
         for one, stands in standing(mine):
-            when = f"{stands} && size({own}) == 0" if one.setting.is_default else stands
+            when = f"{stands} && size({pod_entries}) == 0" if one.setting.is_default else stands
             entries.append(list_if(when, cel.data(one.setting.entries)))
         if name == PREFERRED_NODES:
             entries += [
-                list_if(each.when, cel.data(each.setting.capacity.preferences(each.setting.weight)))
-                for each in chosen
-                if each.setting.mode.prefers
+                list_if(
+                    choice.when,
+                    cel.data(choice.setting.capacity.preferences(choice.setting.weight)),
+                )
+                for choice in chosen
+                if choice.setting.mode.prefers
             ]
         if not entries:
             continue
         new = f"list{number}"
         variables[new] = (
-            f"({var('bound')} ? [] : {flat(entries)}.filter(e, !(e in {own})).distinct())"
+            f"({var('bound')} ? [] : {flat(entries)}.filter(e, !(e in {pod_entries})).distinct())"
         )
         wants = f"size({var(new)}) > 0"
         kinds.setdefault(kind, []).append(wants)
         path = f"/spec/affinity/{kind}/{key}"
         operations += [
-            cel.parent(f"size({own}) > 0", wants, path, "[]"),
+            cel.parent(f"size({pod_entries}) > 0", wants, path, "[]"),
             f"{var(new)}.map(e, {add(text(f'{path}/-'), 'e')})",
         ]
     # Required node affinity may want the parent of its kind, too: that one is made elsewhere.
@@ -225,25 +236,26 @@ def spread(settings: PositionedSettings) -> Piece:
     mine = of_type(settings, SpreadSetting)
     if not mine:
         return Piece()
-    own, path = var("own_spread"), "/spec/topologySpreadConstraints"
+    pod_spread, path = var("own_spread"), "/spec/topologySpreadConstraints"
     variables = {"own_spread": "object.spec.?topologySpreadConstraints.orValue([])"}
     changes: list[str] = []
     operations: list[str] = []
     for one, stands in standing(mine):
         constraint = cel.data(one.setting.constraint)
-        when = [f"!{var('bound')}", stands, f"!({constraint} in {own})"]
+        when = [f"!{var('bound')}", stands, f"!({constraint} in {pod_spread})"]
         if one.setting.is_default:
-            when.append(f"size({own}) == 0")
+            when.append(f"size({pod_spread}) == 0")
         name = f"spread{len(changes)}"
         variables[name] = every(when)
         changes.append(var(name))
-        pairs = f'{own}.map(c, c.topologyKey + " " + c.whenUnsatisfiable)'
+        pairs = f'{pod_spread}.map(c, c.topologyKey + " " + c.whenUnsatisfiable)'
         at = f"{pairs}.indexOf({text(' '.join(one.setting.pair))})"
-        there = cel.replace(f"{text(f'{path}/')} + string({at})", constraint)
+        replacement = cel.replace(f"{text(f'{path}/')} + string({at})", constraint)
         operations.append(
-            f"(!{var(name)} ? [] : {at} < 0 ? [{add(text(f'{path}/-'), constraint)}] : [{there}])"
+            f"(!{var(name)} ? [] : {at} < 0 ? [{add(text(f'{path}/-'), constraint)}] : "
+            f"[{replacement}])"
         )
-    first = cel.parent(f"size({own}) > 0", cel.some(changes), path, "[]")
+    first = cel.parent(f"size({pod_spread}) > 0", cel.some(changes), path, "[]")
     return Piece(variables, [first, *operations])
 
 
@@ -252,21 +264,21 @@ def contradictions(settings: PositionedSettings) -> list[Check]:
     mine = [w for w in settings if w.setting.part == "requirements"]
     return [
         Check(
-            f"!({cel.policy(one.at)} && {cel.policy(other.at)})",
-            f"fairlead: {contradiction([one.setting, other.setting])}",
+            f"!({cel.policy(positioned_setting.at)} && {cel.policy(other.at)})",
+            f"fairlead: {contradiction([positioned_setting.setting, other.setting])}",
         )
         for number, other in enumerate(mine)
-        for one in mine[:number]
-        if _opposed(one.setting, other.setting)
+        for positioned_setting in mine[:number]
+        if _opposed(positioned_setting.setting, other.setting)
     ]
 
 
-def _opposed(one: PlacementSetting, other: PlacementSetting) -> bool:
+def _opposed(setting: PlacementSetting, other: PlacementSetting) -> bool:
     """Return whether two requirements contradict each other in a field where that cannot be seen
     later."""
-    match one, other:
+    match setting, other:
         case TolerationSetting(), TolerationSetting():
-            return not one.agrees(other)
+            return not setting.agrees(other)
         case SpreadSetting(), SpreadSetting():
-            return one.pair == other.pair and not one.agrees(other)
+            return setting.pair == other.pair and not setting.agrees(other)
     return False

@@ -71,14 +71,14 @@ def placed_of(
     models = {d.model.name: d.model for d in read.documents if isinstance(d.model, PlacementPolicy)}
     enforced = [
         Enforced(
-            each.name,
-            each.spec.match or Match(),
-            each.spec.exclude,
-            compiling.settings(each, policies.classes),
+            share.name,
+            share.spec.match or Match(),
+            share.spec.exclude,
+            compiling.settings(share, policies.classes),
             needs_replicas(model.shares),
         )
         for model in (models[policy.name] for policy in policies.policies if policy.enforced)
-        for each in shares_apart(model)
+        for share in shares_apart(model)
     ]
     audited = [policy.name for policy in policies.policies if not policy.enforced]
     classes = list(policies.classes.values())
@@ -109,7 +109,7 @@ PositionedSettings: TypeAlias = "Sequence[PositionedSetting[PlacementSetting]]"
 
 def of_type(settings: PositionedSettings, kind: type[T]) -> list[PositionedSetting[T]]:
     """Return the settings of this type."""
-    return [PositionedSetting(at, each) for at, each in settings if isinstance(each, kind)]
+    return [PositionedSetting(at, setting) for at, setting in settings if isinstance(setting, kind)]
 
 
 def with_parts_apart(placed: Placed) -> Placed:
@@ -146,8 +146,17 @@ def standing(
     `rivals(earlier, later)`: whether the later one is lost if the earlier one is applied; it must
     be transitive.
     """
-    for number, one in enumerate(settings):
-        lost = (each.at for each in settings[:number] if rivals(each.setting, one.setting))
+    for number, positioned_setting in enumerate(settings):
+        lost = (
+            earlier_setting.at
+            for earlier_setting in settings[:number]
+            if rivals(earlier_setting.setting, positioned_setting.setting)
+        )
         before = list(dict.fromkeys(lost))
-        if one.at not in before:
-            yield one, cel.every([cel.policy(one.at), *(f"!{cel.policy(at)}" for at in before)])
+        if positioned_setting.at not in before:
+            yield (
+                positioned_setting,
+                cel.every(
+                    [cel.policy(positioned_setting.at), *(f"!{cel.policy(at)}" for at in before)]
+                ),
+            )

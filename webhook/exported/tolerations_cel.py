@@ -179,11 +179,11 @@ def _prevented(
     """Return the places, last first, of the pod's tolerations that mode Prevent of a class
     removes."""
     goes = []
-    for each in chosen:
-        capacity = each.setting.capacity
-        if each.setting.mode.excludes and capacity.taints:
+    for choice in chosen:
+        capacity = choice.setting.capacity
+        if choice.setting.mode.excludes and capacity.taints:
             others = [t for c in classes if c.name != capacity.name for t in c.taints]
-            goes.append(f"({each.when} && {_names(capacity.taints)} && !{_names(others)})")
+            goes.append(f"({choice.when} && {_names(capacity.taints)} && !{_names(others)})")
     if not goes:
         return "[]"
     kept = cel.some(f"({when} && t == {data(setting.toleration)})" for setting, when in wanted)
@@ -197,21 +197,22 @@ def _order(specific: Sequence[tuple[Toleration, str]]) -> Iterator[str]:
 
     Each is a mutation of its own, which sees what those before it have done.
     """
-    own = var("own_tolerations")
+    pod_tolerations = var("own_tolerations")
     for number in range(len(specific) - 1, -1, -1):
         setting, when = specific[number]
         value = data(setting)
         senior = flat(list_if(w, f"[dyn({data(t)})]") for t, w in specific[:number])
         rival = f"t != {value} && !(t in {senior}) && {_overlaps(setting)}"
-        first = f"{own}.map(t, {rival}).indexOf(true)"
-        at = f"{own}.map(t, t == {value}).indexOf(true)"
-        place = f"({first} < 0 ? size({own}) : {first})"
+        first = f"{pod_tolerations}.map(t, {rival}).indexOf(true)"
+        at = f"{pod_tolerations}.map(t, t == {value}).indexOf(true)"
+        place = f"({first} < 0 ? size({pod_tolerations}) : {first})"
         path = f"{_ITEM} + string({place})"
         old = cel.remove(f"{_ITEM} + string({at})")
         new = add(path, value)
         yield (
             f"(!({when}) || {var('bound')} ? [] : "
-            f"{at} < 0 ? (size({own}) > 0 ? [] : [{add(text(_PATH), '[]')}]) + [{new}] : "
+            f"{at} < 0 ? (size({pod_tolerations}) > 0 ? [] : [{add(text(_PATH), '[]')}]) + "
+            f"[{new}] : "
             f"{at} < {place} ? [] : [{old}, {new}])"
         )
 
@@ -232,33 +233,36 @@ def _missing(
     chosen: Sequence[ConditionalCapacity],
     seconds: Mapping[str, int],
 ) -> Iterator[str]:
-    own, filled = var("own_tolerations"), _filled_in(seconds)
+    pod_tolerations, filled = var("own_tolerations"), _filled_in(seconds)
     for setting, when in wanted:
         value = data(setting.toleration)
         conditions = [f"!{var('bound')}", when]
         if setting.if_null:
             conditions.append(var("untouched"))
         append = list_if(
-            f"!{own}.exists(t, {_covers(setting.toleration)})", f"[{add(_LAST, value)}]"
+            f"!{pod_tolerations}.exists(t, {_covers(setting.toleration)})", f"[{add(_LAST, value)}]"
         )
         key = replaced_default(setting, seconds)
         if key:
-            at = f"{own}.map(t, t.?key.orValue('') == {text(key)} && {filled}).indexOf(true)"
-            there = cel.replace(f"{_ITEM} + string({at})", value)
+            at = (
+                f"{pod_tolerations}.map(t, t.?key.orValue('') == {text(key)} && "
+                f"{filled}).indexOf(true)"
+            )
+            replacement = cel.replace(f"{_ITEM} + string({at})", value)
             # The API server runs this twice; the second time the toleration is there.
-            append = f"({value} in {own} ? [] : {at} >= 0 ? [{there}] : {append})"
+            append = f"({value} in {pod_tolerations} ? [] : {at} >= 0 ? [{replacement}] : {append})"
         yield list_if(every(conditions), append)
     before: list[tuple[Toleration, str]] = [(w.toleration, _added(w, when)) for w, when in wanted]
-    for each in chosen:
-        if not _tolerates(each):
+    for choice in chosen:
+        if not _tolerates(choice):
             continue
-        for toleration in each.setting.capacity.tolerations:
+        for toleration in choice.setting.capacity.tolerations:
             rivals = [when for other, when in before if covers(other, toleration)]
-            conditions = [f"!{var('bound')}", each.when]
+            conditions = [f"!{var('bound')}", choice.when]
             conditions += [f"!({when})" for when in dict.fromkeys(rivals)]
-            conditions.append(f"!{own}.exists(t, {_covers(toleration)})")
+            conditions.append(f"!{pod_tolerations}.exists(t, {_covers(toleration)})")
             yield list_if(every(conditions), f"[{add(_LAST, data(toleration))}]")
-            before.append((toleration, each.when))
+            before.append((toleration, choice.when))
 
 
 def _added(setting: TolerationSetting, when: str) -> str:
@@ -280,10 +284,10 @@ def allowed(
         for at, setting in (of_type(settings, TolerationSetting) if mine else ())
     ]
     given += [
-        f"({each.when} && {_allows(pattern_of(toleration))})"
-        for each in chosen
-        if _tolerates(each)
-        for toleration in each.setting.capacity.tolerations
+        f"({choice.when} && {_allows(pattern_of(toleration))})"
+        for choice in chosen
+        if _tolerates(choice)
+        for toleration in choice.setting.capacity.tolerations
     ]
     always, host = daemon_set_tolerations({}), daemon_set_tolerations({"hostNetwork": True})
     daemon = cel.some(map(_allows, map(pattern_of, always)))

@@ -68,13 +68,13 @@ class DeepSpeed(Strict):
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     """Return the master's address, and ssh options (launcher), sshd (its workers) or a rank."""
-    own = gang.settings(DeepSpeed)
+    settings = gang.settings(DeepSpeed)
     master = {"MASTER_ADDR": _find_address(gang)("worker", 0), "MASTER_PORT": str(gang.port)}
     if role == "launcher":
         devices = {} if any(gang.gpus(role)) else NO_DEVICES
         return ReplicaEnv({**master, "PDSH_SSH_ARGS_APPEND": SSH_OPTIONS, **devices})
     if "launcher" in gang.counts:
-        return ReplicaEnv(master, sshd_command(own.ssh_auth_mount_path, own.ssh_port))
+        return ReplicaEnv(master, sshd_command(settings.ssh_auth_mount_path, settings.ssh_port))
     return ReplicaEnv({**master, "NODE_RANK": str(index)})
 
 
@@ -83,7 +83,7 @@ def render_shared(gang: Gang) -> SharedConfig:
 
     Raises InvalidRun if the hosts are too many for DeepSpeed's `--world_info`, which lists all.
     """
-    own, address = gang.settings(DeepSpeed), _find_address(gang)
+    settings, address = gang.settings(DeepSpeed), _find_address(gang)
     size = gang.cached(_find_address_and_size)[1]
     if size > MAX_VARIABLE:
         problem = (
@@ -96,13 +96,13 @@ def render_shared(gang: Gang) -> SharedConfig:
     text = "".join(f"{address('worker', i)} slots={slots}\n" for i, slots in enumerate(hosts))
     if "launcher" not in gang.counts:
         return SharedConfig({HOSTFILE: text})
-    keys = own.ssh_auth_mount_path
-    return SharedConfig({HOSTFILE: text, SSH_CONFIG: ssh_config(keys, own.ssh_port)}, keys)
+    keys = settings.ssh_auth_mount_path
+    return SharedConfig({HOSTFILE: text, SSH_CONFIG: ssh_config(keys, settings.ssh_port)}, keys)
 
 
 def _count_slots(gang: Gang) -> tuple[int, ...]:
-    own = gang.settings(DeepSpeed).slots_per_worker
-    return tuple(own or gpus or 1 for gpus in gang.gpus("worker"))
+    slots = gang.settings(DeepSpeed).slots_per_worker
+    return tuple(slots or gpus or 1 for gpus in gang.gpus("worker"))
 
 
 def _find_address(gang: Gang) -> Callable[[str, int], str]:

@@ -107,15 +107,15 @@ class Mpi(Strict):
 
 def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:  # noqa: ARG001  workers are alike
     """Return hostfile and ssh options for a launcher, sshd for a worker, and the role of each."""
-    own, hosts = gang.settings(Mpi), gang.cached(_hosts)
+    settings, hosts = gang.settings(Mpi), gang.cached(_hosts)
     if not hosts:
         return ReplicaEnv()
     which = {"K_MPI_JOB_ROLE": role}
     if role == "worker":
-        return ReplicaEnv(which, sshd_command(own.ssh_auth_mount_path, own.port))
-    each = {host.slots for host in hosts}
-    env = _VARIABLES[own.implementation](each.pop() if len(each) == 1 else None)
-    computes = own.launcher_as_worker or any(gang.gpus("launcher"))
+        return ReplicaEnv(which, sshd_command(settings.ssh_auth_mount_path, settings.port))
+    slot_counts = {host.slots for host in hosts}
+    env = _VARIABLES[settings.implementation](slot_counts.pop() if len(slot_counts) == 1 else None)
+    computes = settings.launcher_as_worker or any(gang.gpus("launcher"))
     return ReplicaEnv(which | env | ({} if computes else NO_DEVICES))
 
 
@@ -125,12 +125,12 @@ def render_shared(gang: Gang) -> SharedConfig:
     In MPICH and Intel MPI the workers call the launcher by its bare hostname, which needs a search
     domain. Raises InvalidRun if the hostfile is too large for a ConfigMap.
     """
-    own, hosts = gang.settings(Mpi), gang.cached(_hosts)
+    settings, hosts = gang.settings(Mpi), gang.cached(_hosts)
     if not hosts:
         return SharedConfig()
-    text = _hostfile(own, hosts, gang.host)
+    text = _hostfile(settings, hosts, gang.host)
     if len(text) > MAX_CONFIG_MAP:
-        text = _hostfile(own, hosts, gang.short_host)
+        text = _hostfile(settings, hosts, gang.short_host)
     if len(text) > MAX_CONFIG_MAP:
         problem = (
             f"spec.replicas: the hostfile of {len(hosts)} hosts has {len(text)} bytes, with "
@@ -138,31 +138,31 @@ def render_shared(gang: Gang) -> SharedConfig:
             f"{MAX_CONFIG_MAP}: give the run fewer workers, or a shorter name"
         )
         raise InvalidRun([problem])
-    by_name = own.implementation != "OpenMPI"
+    by_name = settings.implementation != "OpenMPI"
     domain = f"{gang.run}.{gang.namespace}.svc.{gang.cluster_domain or CLUSTER_DOMAIN}"
     return SharedConfig(
         {
             HOSTFILE: text,
-            SSH_CONFIG: ssh_config(own.ssh_auth_mount_path, own.port),
+            SSH_CONFIG: ssh_config(settings.ssh_auth_mount_path, settings.port),
             DISCOVER: _DISCOVER,
         },
-        own.ssh_auth_mount_path,
+        settings.ssh_auth_mount_path,
         (domain,) if by_name else (),
     )
 
 
 def _hosts(gang: Gang) -> tuple[_Host, ...]:
-    own = gang.settings(Mpi)
-    roles = ("launcher", "worker") if own.launcher_as_worker else ("worker",)
+    settings = gang.settings(Mpi)
+    roles = ("launcher", "worker") if settings.launcher_as_worker else ("worker",)
     return tuple(
-        _Host(role, index, own.slots_per_worker or gpus or 1)
+        _Host(role, index, settings.slots_per_worker or gpus or 1)
         for role in roles
         for index, gpus in enumerate(gang.gpus(role))
     )
 
 
-def _hostfile(own: Mpi, hosts: tuple[_Host, ...], address: Callable[[str, int], str]) -> str:
-    line = "{} slots={}\n" if own.implementation == "OpenMPI" else "{}:{}\n"
+def _hostfile(settings: Mpi, hosts: tuple[_Host, ...], address: Callable[[str, int], str]) -> str:
+    line = "{} slots={}\n" if settings.implementation == "OpenMPI" else "{}:{}\n"
     return "".join(line.format(address(host.role, host.replica), host.slots) for host in hosts)
 
 

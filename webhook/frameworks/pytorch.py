@@ -110,7 +110,7 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
     `gpu` and `cpu`, unless all replicas have the same number of GPUs), it is the number of
     replicas; torchrun sets the correct value for its processes.
     """
-    own = gang.settings(PyTorch)
+    settings = gang.settings(PyTorch)
     address, port, rank = gang.leader, str(gang.port), str(gang.rank(role, index))
     env = {
         "MASTER_ADDR": address,
@@ -118,19 +118,19 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
         "WORLD_SIZE": str(gang.size * gang.cached(_processes)),
         "RANK": rank,
         "PET_NNODES": str(gang.size),
-        "PET_NPROC_PER_NODE": str(own.nproc_per_node or gang.cached(_devices)),
+        "PET_NPROC_PER_NODE": str(settings.nproc_per_node or gang.cached(_devices)),
         "PET_NODE_RANK": rank,
         "PET_MASTER_ADDR": address,
         "PET_MASTER_PORT": port,
     }
-    if own.elastic is not None:
+    if settings.elastic is not None:
         env |= {
-            "PET_NNODES": f"{own.elastic.min_replicas}:{gang.size}",
+            "PET_NNODES": f"{settings.elastic.min_replicas}:{gang.size}",
             "PET_RDZV_BACKEND": "c10d",
             "PET_RDZV_ENDPOINT": f"{address}:{port}",
             # The leader hosts the store, so the run's name is unique enough.
             "PET_RDZV_ID": gang.run,
-            "PET_MAX_RESTARTS": str(own.elastic.max_restarts),
+            "PET_MAX_RESTARTS": str(settings.elastic.max_restarts),
         }
     return ReplicaEnv(env)
 
@@ -148,10 +148,10 @@ def check(gang: Gang) -> None:
 
 def _processes(gang: Gang) -> int:
     """Return the processes of each replica, as far as they are known before torchrun starts."""
-    own = gang.settings(PyTorch).nproc_per_node
-    if isinstance(own, int):
-        return own
-    return 1 if own == "cpu" else gang.cached(_devices)
+    nproc = gang.settings(PyTorch).nproc_per_node
+    if isinstance(nproc, int):
+        return nproc
+    return 1 if nproc == "cpu" else gang.cached(_devices)
 
 
 def _devices(gang: Gang) -> int:

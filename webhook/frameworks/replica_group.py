@@ -85,8 +85,8 @@ class Gang:
         """The framework's port, from the run or by default; 0 without a framework."""
         if self.framework is None:
             return 0
-        own: int | None = getattr(self.options, "port", None)
-        return FRAMEWORKS[self.framework].port if own is None else own
+        port: int | None = getattr(self.options, "port", None)
+        return FRAMEWORKS[self.framework].port if port is None else port
 
     def pod(self, role: str, index: int) -> str:
         """Return the name of a replica's pod, which is its hostname too."""

@@ -113,8 +113,8 @@ def render_env(gang: Gang, role: str, index: int) -> ReplicaEnv:
 def executor_labels(gang: Gang) -> dict[str, str]:
     """Return the labels by which the webhook recognizes an executor as a pod of the run."""
     shared = {key: value for key, value in gang.labels.items() if key not in _OWN}
-    own = {names.RUN: gang.run, names.FRAMEWORK: "spark", names.ROLE: "executor"}
-    return shared | own
+    role_labels = {names.RUN: gang.run, names.FRAMEWORK: "spark", names.ROLE: "executor"}
+    return shared | role_labels
 
 
 FRAMEWORK: Final = Framework(

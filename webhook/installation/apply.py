@@ -66,9 +66,9 @@ class Patience:
         words, shown, in_a_row = "", "", 0
         due = self._clock() + NOTE_PERIOD
         while in_a_row < times:
-            if found := await _describe_missing(missing):
-                words = found
-            in_a_row = 0 if found else in_a_row + 1
+            if shortage := await _describe_missing(missing):
+                words = shortage
+            in_a_row = 0 if shortage else in_a_row + 1
             if in_a_row == times:
                 return
             now = self._clock()
@@ -80,7 +80,7 @@ class Patience:
                         f"{what}: not within {self._seconds:g} s, for {text}. Nothing is undone: "
                         "the same command goes on from here"
                     )
-                if found and text != shown:
+                if shortage and text != shown:
                     self._progress.note(text)
                     shown = text
                 due = now + NOTE_PERIOD
@@ -174,8 +174,8 @@ def _describe_refusal(key: Key, error: ClusterError) -> InstallationError:
 
 async def is_ours(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool]) -> bool:
     """Return whether the object exists and is ours, so that `remove` would delete it."""
-    found = await client.find(key.path)
-    return found is not None and ours(found)
+    live_object = await client.find(key.path)
+    return live_object is not None and ours(live_object)
 
 
 async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], bool]) -> bool:
@@ -183,11 +183,11 @@ async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], b
 
     The uid that was read is a precondition.
     """
-    found = await client.find(key.path)
-    if found is None or not ours(found):
+    live_object = await client.find(key.path)
+    if live_object is None or not ours(live_object):
         return False
     try:
-        preconditions = {"uid": found["metadata"]["uid"]}
+        preconditions = {"uid": live_object["metadata"]["uid"]}
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         await client.delete(key.path, options)
     except ClusterError as error:
@@ -198,36 +198,38 @@ async def remove(client: Client, key: Key, ours: Callable[[Mapping[str, Any]], b
 
 async def list_guards(client: Client) -> dict[Key, Json]:
     """Return the guards in the cluster: policies, and their bindings for each source."""
-    found = {
-        key_of(kind, each["metadata"]["name"]): each
+    guards = {
+        key_of(kind, guard["metadata"]["name"]): guard
         for kind in (GUARD, GUARD_BINDING)
-        for each in (await client.list(key_of(kind, "any").collection, lambda each: each)).items
+        for guard in (
+            await client.list(key_of(kind, "any").collection, lambda document: document)
+        ).items
     }
-    return {key: each for key, each in found.items() if key.name.startswith(names.GUARDS)}
+    return {key: guard for key, guard in guards.items() if key.name.startswith(names.GUARDS)}
 
 
 async def ended(client: Client, key: Key) -> str:
     """Return why an object that is being deleted still exists; "" if it is gone, or is not
     deleted."""
-    found = await client.find(key.path)
-    if not found or not found["metadata"].get("deletionTimestamp"):
+    live_object = await client.find(key.path)
+    if not live_object or not live_object["metadata"].get("deletionTimestamp"):
         return ""
-    conditions = (found.get("status") or {}).get("conditions") or ()
-    why = [each["message"] for each in conditions if each.get("message")]
+    conditions = (live_object.get("status") or {}).get("conditions") or ()
+    why = [condition["message"] for condition in conditions if condition.get("message")]
     return f"{key} is being deleted: {why[-1]}" if why else f"{key} is being deleted"
 
 
-def applied(found: Mapping[str, Any]) -> bool:
+def applied(live_object: Mapping[str, Any]) -> bool:
     """Return whether `fairlead install` has applied it."""
-    managers = found["metadata"].get("managedFields") or ()
-    return any(each.get("manager") == names.INSTALL_MANAGER for each in managers)
+    managers = live_object["metadata"].get("managedFields") or ()
+    return any(entry.get("manager") == names.INSTALL_MANAGER for entry in managers)
 
 
-def labelled(found: Mapping[str, Any]) -> bool:
+def labelled(live_object: Mapping[str, Any]) -> bool:
     """Return whether it has the label of all objects in the manifests."""
-    return (found["metadata"].get("labels") or {}).get(NAME_LABEL) == names.MANAGER
+    return (live_object["metadata"].get("labels") or {}).get(NAME_LABEL) == names.MANAGER
 
 
-def applied_or_labelled(found: Mapping[str, Any]) -> bool:
+def applied_or_labelled(live_object: Mapping[str, Any]) -> bool:
     """Return whether `fairlead install` has applied it, or it has the label of the manifests."""
-    return applied(found) or labelled(found)
+    return applied(live_object) or labelled(live_object)

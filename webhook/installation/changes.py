@@ -63,8 +63,10 @@ _REFUSED: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPR
 
 async def read_live(client: Client, keys: Iterable[Key]) -> dict[Key, Json]:
     """Return the objects of these keys that exist, in order. Raises ClusterError."""
-    found = {key: await client.find(key.path) for key in sorted(keys)}
-    return {key: each for key, each in found.items() if each is not None}
+    object_by_key = {key: await client.find(key.path) for key in sorted(keys)}
+    return {
+        key: live_object for key, live_object in object_by_key.items() if live_object is not None
+    }
 
 
 async def read_installed(client: Client, objects: Iterable[Key]) -> dict[Key, Json]:
@@ -82,17 +84,17 @@ def refuse_managed(live: Objects, *, removing: bool = False) -> None:
     removing: the message names the command that removes them. Definitions that Helm has kept from
     a release of before are free to take.
     """
-    marks = {key: mark for key, each in live.items() if (mark := manager_of(each))}
+    marks = {key: mark for key, live_object in live.items() if (mark := manager_of(live_object))}
     if all(kept_by_helm(live[key]) for key in marks):
         return
     counts: Counter[Applier] = Counter(marks.values())
     parts = []
     for applier, count in counts.most_common():
-        own = [str(key) for key, mark in marks.items() if mark == applier]
+        managed_keys = [str(key) for key, mark in marks.items() if mark == applier]
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
         way = f"Remove with: {applier.removal()}" if removing else None
         way = way or f"Apply with: {applier.command()}"
-        parts.append(f"{applier} manages {', '.join(own[:_SHOWN])}{more}. {way}")
+        parts.append(f"{applier} manages {', '.join(managed_keys[:_SHOWN])}{more}. {way}")
     raise InstallationError(f"{'; '.join(parts)}. Nothing has been changed")
 
 
@@ -124,14 +126,14 @@ async def find_obstacles(
     """
     kinds = dict.fromkeys(key.kind for key in wanted)
     defined = {key.name for key in wanted if key.kind.name == CRD}
-    found = []
+    obstacles = []
     for version, some in groupby(kinds, key=lambda kind: kind.api_version):
         asked = [kind for kind in some if kind.definition not in defined]
         listed = await client.find(ApiPath.of_version(version)) if asked else None
-        served = {each["name"] for each in (listed or {}).get("resources") or ()}
+        served = {resource["name"] for resource in (listed or {}).get("resources") or ()}
         if missing := [kind.name for kind in asked if kind.resource not in served]:
             cure = NEEDED.get(version, "install what serves it")
-            found.append(f"the cluster does not serve {', '.join(missing)} ({version}): {cure}")
+            obstacles.append(f"the cluster does not serve {', '.join(missing)} ({version}): {cure}")
     limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
     rights = dict.fromkeys(
         Right(verb, kind.group, kind.resource, namespace=key.namespace)
@@ -146,16 +148,16 @@ async def find_obstacles(
 
     lacking = await asyncio.gather(*map(lacks, rights))
     if missing := [str(right) for right, lacks_it in zip(rights, lacking, strict=True) if lacks_it]:
-        found.append(
+        obstacles.append(
             f"you may not {first_few(missing, _SHOWN)}: an installation needs an administrator's "
             "rights: `kubectl auth can-i '*' '*'`"
         )
     trial = await client.find(key_of("Namespace", namespace).path)
     labels = ((trial or {}).get("metadata") or {}).get("labels") or {}
     if unsent := describe_unsent(wanted[INTERCEPTION]["webhooks"], namespace, labels):
-        found.append(unsent)
+        obstacles.append(unsent)
     # Without kinds or rights, that is what each dry run would say.
-    return found or await _find_refusals(client, live, wanted)
+    return obstacles or await _find_refusals(client, live, wanted)
 
 
 async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list[str]:
@@ -164,7 +166,7 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
     Nothing is known of objects in a namespace that does not exist yet.
     """
     limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
-    there = {"", *(key.name for key in live if key.kind.name == "Namespace")}
+    namespaces = {"", *(key.name for key in live if key.kind.name == "Namespace")}
 
     async def refusal(key: Key) -> str:
         async with limit:
@@ -179,8 +181,8 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
                 return f"{key} would be refused: {error.why}"
         return ""
 
-    last = [key for key in wanted if key.rank >= WEBHOOK.rank and key.namespace in there]
-    return [each for each in await asyncio.gather(*map(refusal, last)) if each]
+    last = [key for key in wanted if key.rank >= WEBHOOK.rank and key.namespace in namespaces]
+    return [reason for reason in await asyncio.gather(*map(refusal, last)) if reason]
 
 
 async def read_losses(
@@ -196,36 +198,36 @@ async def read_losses(
     it is. last: the objects as they were installed last time, if that is known. Raises
     ClusterError, and InstallationError if the API server refuses a write.
     """
-    found = []
-    for key, each in live.items():
+    losses = []
+    for key, live_object in live.items():
         if key in kept:
             continue
-        texts = _option_losses(key, each, wanted.get(key))
+        texts = _option_losses(key, live_object, wanted.get(key))
         if key in wanted:
-            more = await _foreign_losses(client, key, each, wanted[key], last or {})
+            more = await _foreign_losses(client, key, live_object, wanted[key], last or {})
             texts |= {path: text for path, text in more.items() if not _is_in(path, texts)}
-        found += [_line(key, text) for text in texts.values()]
-    return found
+        losses += [_line(key, text) for text in texts.values()]
+    return losses
 
 
 async def _foreign_losses(
     client: Client, key: Key, live: Json, wanted: Json, last: Objects
 ) -> dict[str, str]:
-    found = returning(live, last[key], wanted) if key in last else {}
+    losses = returning(live, last[key], wanted) if key in last else {}
     if foreign_paths(live):
         try:
-            found |= foreign_losses(live, await foresee(client, key, live, wanted))
+            losses |= foreign_losses(live, await foresee(client, key, live, wanted))
         except ClusterError as error:
             if error.status is None:
                 raise
             if error.status == HTTPStatus.FORBIDDEN and "cannot patch" in error.words:
                 # Only `--dry-run` comes so far without the right to write.
-                found[""] = f"what becomes of others' fields is not known: {error.why}"
-                return found
+                losses[""] = f"what becomes of others' fields is not known: {error.why}"
+                return losses
             raise InstallationError(
                 f"{key} cannot be written: {error.why}. Nothing has been changed"
             ) from error
-    return found
+    return losses
 
 
 def _is_in(path: str, lines: Iterable[str]) -> bool:
@@ -248,42 +250,42 @@ def _option_losses(key: Key, live: Json, wanted: Json | None) -> dict[str, str]:
     """
     if wanted is None:
         return {"": "is deleted"} if applied(live) else {}
-    found = {}
+    losses = {}
     new = {path: value for path, _, value in _facts(key, wanted)}
     for path, fact, value in _facts(key, live):
         if path not in new:
-            found[path] = f"loses {fact}"
+            losses[path] = f"loses {fact}"
         elif new[path] != value:
-            found[path] = f"{fact} changes from {value} to {new[path]}"
+            losses[path] = f"{fact} changes from {value} to {new[path]}"
     if key.kind.name == CONFIGURATION and (disabled := parse_suspension(live)):
         until = f" until {disabled.until.isoformat()}" if disabled.until else ""
-        found["disabled"] = f"it is disabled{until} (fairlead webhook disable), and is enabled"
-    return found
+        losses["disabled"] = f"it is disabled{until} (fairlead webhook disable), and is enabled"
+    return losses
 
 
-def _facts(key: Key, found: Json) -> Iterator[tuple[str, str, str]]:
+def _facts(key: Key, document: Json) -> Iterator[tuple[str, str, str]]:
     """Yield what the options decide of an object: its path, what it is, and its value."""
     kind = key.kind.name
     if kind == DEPLOYMENT:
-        yield "spec.replicas", "replicas", str(found["spec"].get("replicas", 1))
-    yield from _container_facts(found)
+        yield "spec.replicas", "replicas", str(document["spec"].get("replicas", 1))
+    yield from _container_facts(document)
     if kind in (CONFIGURATION, VALIDATING):
-        for entry in found.get("webhooks") or ():
+        for entry in document.get("webhooks") or ():
             # Entries of others stay.
             if entry["name"].endswith(OWN_SUFFIX):
                 path = f"webhooks[{entry['name']}].failurePolicy"
                 yield path, f"entry {entry['name']}", f"failurePolicy {entry['failurePolicy']}"
     elif kind == GUARD_BINDING:
-        actions = ", ".join(found["spec"].get("validationActions") or ())
+        actions = ", ".join(document["spec"].get("validationActions") or ())
         yield "spec.validationActions", "validationActions", actions
     elif kind == "ConfigMap":
-        for name in found.get("data") or ():
+        for name in document.get("data") or ():
             yield f"data[{name}]", f"file {name}", ""
 
 
-def _container_facts(found: Json) -> Iterator[tuple[str, str, str]]:
-    job = "jobTemplate.spec." if "jobTemplate" in (found.get("spec") or {}) else ""
-    for container in containers_of(found):
+def _container_facts(document: Json) -> Iterator[tuple[str, str, str]]:
+    job = "jobTemplate.spec." if "jobTemplate" in (document.get("spec") or {}) else ""
+    for container in containers_of(document):
         name = container["name"]
         path = f"spec.{job}template.spec.containers[{name}]"
         yield f"{path}.image", f"image of {name}", container["image"]

@@ -70,7 +70,7 @@ class Choices:
     @property
     def names_unknown_source(self) -> bool:
         """Whether a source is named that only the cluster may have. Raises as `table` does."""
-        return not {each.name for each in self.table().rows}.issuperset(self.sources)
+        return not {row.name for row in self.table().rows}.issuperset(self.sources)
 
     def table(self) -> SourceTable:
         """Return the table of systems, with those of the policies, of `source_files`, and `stored`
@@ -79,10 +79,15 @@ class Choices:
         Raises InvalidDocuments.
         """
         parsed = policy_documents.parse(_encoded({**(self.policies or {}), **self.source_files}))
-        given = [each for each in parsed.documents if each.model.kind == names.SOURCE_KIND]
-        known = {each.model.name for each in given}
+        given = [
+            document for document in parsed.documents if document.model.kind == names.SOURCE_KIND
+        ]
+        given_names = {document.model.name for document in given}
         # A given document replaces the stored one of its name.
-        documents = [*given, *(each for each in self.stored if each.model.name not in known)]
+        documents = [
+            *given,
+            *(document for document in self.stored if document.model.name not in given_names),
+        ]
         if not documents:
             return SHIPPED_TABLE
         if findings := [*parsed.errors, *source_errors(documents)]:
@@ -105,8 +110,8 @@ def adapted(choices: Choices) -> dict[Key, Json]:
             "of them, and --reset if the other is of last time"
         )
     if choices.image:
-        for each in objects.values():
-            for container in containers_of(each):
+        for document in objects.values():
+            for container in containers_of(document):
                 container["image"] = choices.image
     objects = _intercepting(objects, choices)
     _record(objects, choices)
@@ -129,16 +134,16 @@ def as_installed(options: StoredOptions | None, stored: Sequence[Document]) -> d
     if not options or options.program != webhook.__version__:
         return {}
     choices = replace(as_last_time(Choices(), options), stored=stored)
-    known = {each.name for each in choices.table().rows}
-    sources = tuple(name for name in choices.sources if name in known)
+    source_names = {row.name for row in choices.table().rows}
+    sources = tuple(name for name in choices.sources if name in source_names)
     return adapted(replace(choices, sources=sources))
 
 
 def _record(objects: Mapping[Key, Json], choices: Choices) -> None:
     """Record on the controller's Deployment the choices, and what these objects intercept."""
     recorded = record_annotations(
-        (each["name"] for each in objects[INTERCEPTION]["webhooks"]),
-        (each["name"] for each in objects[JUDGING]["webhooks"]),
+        (entry["name"] for entry in objects[INTERCEPTION]["webhooks"]),
+        (entry["name"] for entry in objects[JUDGING]["webhooks"]),
         (key.name for key in objects if key.kind.name == GUARD),
     )
     metadata = objects[CONTROLLER]["metadata"]
@@ -182,11 +187,11 @@ def _intercepting(objects: dict[Key, Json], choices: Choices) -> dict[Key, Json]
 def with_entries(objects: Mapping[Key, Json], entries: Sequence[Json]) -> dict[Key, Json]:
     """Return the objects with these entries for pods, and a guard of the stamp that covers them."""
     made = {**objects, INTERCEPTION: {**objects[INTERCEPTION], "webhooks": [*entries]}}
-    guards = [each for key, each in objects.items() if is_stamp_guard(key)]
+    guards = [guard for key, guard in objects.items() if is_stamp_guard(key)]
     if not guards:
         return made
-    deny = any("Deny" in (each["spec"].get("validationActions") or ()) for each in guards)
-    others = {key: each for key, each in made.items() if not is_stamp_guard(key)}
+    deny = any("Deny" in (guard["spec"].get("validationActions") or ()) for guard in guards)
+    others = {key: document for key, document in made.items() if not is_stamp_guard(key)}
     whole = {**others, **in_order(stamp_guard(entries, deny=deny))}
     # Policies keep their order.
     return dict(sorted(whole.items(), key=lambda pair: pair[0].rank))
@@ -194,10 +199,10 @@ def with_entries(objects: Mapping[Key, Json], entries: Sequence[Json]) -> dict[K
 
 def _policies(choices: Choices) -> list[Json]:
     if choices.policies is None:
-        policies = [marked(each, SHIPPED) for each in shipped_classes()]
+        policies = [marked(capacity_class, SHIPPED) for capacity_class in shipped_classes()]
     else:
-        policies = [marked(each, GIVEN) for each in of_files(_encoded(choices.policies))]
-    return policies + [marked(each, GIVEN) for each in of_files(_encoded(choices.source_files))]
+        policies = [marked(policy, GIVEN) for policy in of_files(_encoded(choices.policies))]
+    return policies + [marked(source, GIVEN) for source in of_files(_encoded(choices.source_files))]
 
 
 def _encoded(files: Mapping[str, str]) -> dict[str, bytes]:

@@ -37,18 +37,18 @@ def foreign_paths(live: Json) -> dict[Path, str]:
     """
     others: dict[Path, str] = {}
     ours: set[Path] = set()
-    for each in live["metadata"].get("managedFields") or ():
-        paths = [path for path in _leaves(each.get("fieldsV1") or {}) if _counts(path)]
-        if each.get("manager") in _OURS:
+    for entry in live["metadata"].get("managedFields") or ():
+        paths = [path for path in _leaves(entry.get("fieldsV1") or {}) if _counts(path)]
+        if entry.get("manager") in _OURS:
             ours.update(paths)
-        elif each.get("subresource") != "status":
-            others.update(dict.fromkeys(paths, str(each.get("manager"))))
+        elif entry.get("subresource") != "status":
+            others.update(dict.fromkeys(paths, str(entry.get("manager"))))
     return {path: manager for path, manager in others.items() if path not in ours}
 
 
 def foreign_losses(live: Json, after: Json) -> dict[str, str]:
     """Return what others wrote and a write changes: a text by the path of each field."""
-    found: dict[str, str] = {}
+    text_by_path: dict[str, str] = {}
     for path, manager in foreign_paths(live).items():
         was = _value(live, path)
         if was is _ABSENT or _value(after, path) == was:
@@ -63,20 +63,22 @@ def foreign_losses(live: Json, after: Json) -> dict[str, str]:
             path,
         )
         for name, text in _differences(path_text(at), _value(live, at), _value(after, at)):
-            found[name] = f"{text} ({_writer(manager)} wrote it)"
-    return found
+            text_by_path[name] = f"{text} ({_writer(manager)} wrote it)"
+    return text_by_path
 
 
 def returning(live: Json, last: Json, wanted: Json) -> dict[str, str]:
     """Return what the installation of last time had, and somebody removed: a text by its path."""
-    found: dict[str, str] = {}
+    text_by_path: dict[str, str] = {}
     for field in last:
         if field == "metadata":
-            now, then, new = (each[field].get("labels") or {} for each in (live, last, wanted))
-            found |= _returning(now, then, new, ("f:metadata", "f:labels"))
+            now, then, new = (
+                document[field].get("labels") or {} for document in (live, last, wanted)
+            )
+            text_by_path |= _returning(now, then, new, ("f:metadata", "f:labels"))
         elif field in live and field in wanted:
-            found |= _returning(live[field], last[field], wanted[field], (f"f:{field}",))
-    return found
+            text_by_path |= _returning(live[field], last[field], wanted[field], (f"f:{field}",))
+    return text_by_path
 
 
 def _returning(live: Any, last: Any, wanted: Any, at: Path) -> Iterator[tuple[str, str]]:
@@ -97,22 +99,22 @@ def differences(live: Json, rendered: Json, *, shared: bool) -> list[str]:
     What the API server fills in is no difference, and neither are labels of others, and annotations
     beside the records. shared: what others add to an object of this kind stays.
     """
-    found: dict[str, str] = {}
+    text_by_path: dict[str, str] = {}
     for field, wanted in rendered.items():
         if field == "metadata":
             metadata = live["metadata"]
             annotations = wanted.get("annotations") or {}
             records = {name: value for name, value in annotations.items() if is_record(name)}
             for at, some in (("labels", wanted.get("labels") or {}), ("annotations", records)):
-                found |= _lacks(metadata.get(at) or {}, some, ("f:metadata", f"f:{at}"))
+                text_by_path |= _lacks(metadata.get(at) or {}, some, ("f:metadata", f"f:{at}"))
         elif field not in ("apiVersion", "kind", "status"):
-            found |= _lacks(live.get(field, _ABSENT), wanted, (f"f:{field}",), shared=shared)
+            text_by_path |= _lacks(live.get(field, _ABSENT), wanted, (f"f:{field}",), shared=shared)
     if not shared and set(rendered) - {"apiVersion", "kind", "metadata", "status"}:
         for path, manager in foreign_paths(live).items():
             if path[0] != "f:metadata" and _value(rendered, path) is _ABSENT:
                 text = f"has {path_text(path)} in addition: {_shown(_value(live, path))}"
-                found.setdefault(path_text(path), f"{text} ({_writer(manager)} wrote it)")
-    return list(found.values())
+                text_by_path.setdefault(path_text(path), f"{text} ({_writer(manager)} wrote it)")
+    return list(text_by_path.values())
 
 
 def _lacks(live: Any, wanted: Any, at: Path, *, shared: bool = True) -> Iterator[tuple[str, str]]:
@@ -130,19 +132,20 @@ def _lacks(live: Any, wanted: Any, at: Path, *, shared: bool = True) -> Iterator
         left = list(live)
         for number, value in enumerate(wanted):
             item = next(
-                (each for each in left if not [*_lacks(each, value, at, shared=shared)]), _ABSENT
+                (element for element in left if not [*_lacks(element, value, at, shared=shared)]),
+                _ABSENT,
             )
             if item is not _ABSENT:
                 left.remove(item)
                 continue
             name = next((name for name, same in named.items() if same is value), "")
             if name and (item := _child(live, name)) is not _ABSENT:
-                left = [each for each in left if each is not item]
+                left = [element for element in left if element is not item]
                 yield from _lacks(item, value, (*at, name), shared=shared)
             else:
                 yield f"{path}[{number}]", f"lacks {_shown(value)} of {path}"
-        for each in () if shared else left:
-            yield f"{path}+{live.index(each)}", f"has {_shown(each)} of {path} in addition"
+        for element in () if shared else left:
+            yield f"{path}+{live.index(element)}", f"has {_shown(element)} of {path} in addition"
     elif live != wanted:
         yield path, f"has {path} {_shown(live)}, and {_shown(wanted)} was installed"
 
@@ -152,27 +155,31 @@ def _writer(manager: str) -> str:
     return "another client" if manager == "unknown" else manager
 
 
-def content(found: Json) -> Json:
+def content(document: Json) -> Json:
     """Return what an installation writes of an object, without caBundles.
 
     Programs write those, and the status, all the time.
     """
-    metadata = found["metadata"]
+    metadata = document["metadata"]
     annotations = metadata.get("annotations") or {}
-    own = {name: value for name, value in annotations.items() if names.GROUP in name}
-    fields = {field: value for field, value in found.items() if field not in ("metadata", "status")}
+    fairlead_annotations = {
+        name: value for name, value in annotations.items() if names.GROUP in name
+    }
+    fields = {
+        field: value for field, value in document.items() if field not in ("metadata", "status")
+    }
     if "webhooks" in fields:
         fields["webhooks"] = [
-            {**each, "clientConfig": {**each["clientConfig"], "caBundle": ""}}
-            for each in fields["webhooks"]
+            {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": ""}}
+            for webhook in fields["webhooks"]
         ]
-    return {**fields, "labels": metadata.get("labels") or {}, "annotations": own}
+    return {**fields, "labels": metadata.get("labels") or {}, "annotations": fairlead_annotations}
 
 
-def last_writer(found: Json) -> str:
+def last_writer(live_object: Json) -> str:
     """Return the manager that wrote the object last."""
-    managers = found["metadata"].get("managedFields") or ()
-    times = [(str(each.get("time") or ""), str(each.get("manager"))) for each in managers]
+    managers = live_object["metadata"].get("managedFields") or ()
+    times = [(str(entry.get("time") or ""), str(entry.get("manager"))) for entry in managers]
     return _writer(max(times, default=("", "unknown"))[1])
 
 
@@ -183,8 +190,8 @@ def path_text(path: Path) -> str:
         kind, _, name = element.partition(":")
         if kind == "k":
             keys = json.loads(name)
-            one = keys.get("name") if len(keys) == 1 else None
-            text += f"[{one or ','.join(f'{key}={value}' for key, value in keys.items())}]"
+            key_name = keys.get("name") if len(keys) == 1 else None
+            text += f"[{key_name or ','.join(f'{key}={value}' for key, value in keys.items())}]"
         elif kind == "f" and "." not in name and "/" not in name:
             text += f".{name}" if text else name
         else:
@@ -212,39 +219,39 @@ def _leaves(fields: Json, at: Path = ()) -> Iterator[Path]:
             yield (*at, element)
 
 
-def _value(found: Any, path: Path) -> Any:
+def _value(value: Any, path: Path) -> Any:
     for element in path:
-        found = _child(found, element)
-    return found
+        value = _child(value, element)
+    return value
 
 
-def _child(found: Any, element: str) -> Any:
+def _child(parent: Any, element: str) -> Any:
     kind, _, name = element.partition(":")
     if kind == "f":
-        return found.get(name, _ABSENT) if isinstance(found, dict) else _ABSENT
-    if not isinstance(found, list):
+        return parent.get(name, _ABSENT) if isinstance(parent, dict) else _ABSENT
+    if not isinstance(parent, list):
         return _ABSENT
     if kind == "i":
-        return found[int(name)] if int(name) < len(found) else _ABSENT
+        return parent[int(name)] if int(name) < len(parent) else _ABSENT
     wanted = json.loads(name)
     if kind == "v":
-        return wanted if wanted in found else _ABSENT
-    for each in found:
-        if isinstance(each, dict) and all(each.get(key) == value for key, value in wanted.items()):
-            return each
+        return wanted if wanted in parent else _ABSENT
+    for item in parent:
+        if isinstance(item, dict) and all(item.get(key) == value for key, value in wanted.items()):
+            return item
     return _ABSENT
 
 
-def _children(found: Any) -> Iterator[tuple[str, Any]]:
+def _children(parent: Any) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a map, and the items of a list that have a name."""
-    if isinstance(found, dict):
-        for name, value in found.items():
+    if isinstance(parent, dict):
+        for name, value in parent.items():
             yield f"f:{name}", value
-    elif isinstance(found, list) and all(
-        isinstance(each, dict) and "name" in each for each in found
+    elif isinstance(parent, list) and all(
+        isinstance(item, dict) and "name" in item for item in parent
     ):
-        for each in found:
-            yield f"k:{json.dumps({'name': each['name']})}", each
+        for item in parent:
+            yield f"k:{json.dumps({'name': item['name']})}", item
 
 
 def _differences(at: str, was: Any, will: Any) -> Iterator[tuple[str, str]]:
@@ -264,15 +271,15 @@ def _differences(at: str, was: Any, will: Any) -> Iterator[tuple[str, str]]:
 def _list_differences(
     at: str, was: Sequence[Any], will: Sequence[Any]
 ) -> Iterator[tuple[str, str]]:
-    gone = [each for each in was if each not in will]
-    new = [each for each in will if each not in was]
+    gone = [item for item in was if item not in will]
+    new = [item for item in will if item not in was]
     if len(gone) == len(new) == 1 and isinstance(gone[0], dict):
         yield from _differences(f"{at}[{was.index(gone[0])}]", gone[0], new[0])
         return
-    for each in gone:
-        yield f"{at}[{was.index(each)}]", f"loses {_shown(each)} of {at}"
-    for each in new:
-        yield f"{at}+{will.index(each)}", f"{at} has {_shown(each)} again"
+    for item in gone:
+        yield f"{at}[{was.index(item)}]", f"loses {_shown(item)} of {at}"
+    for item in new:
+        yield f"{at}+{will.index(item)}", f"{at} has {_shown(item)} again"
     if not gone and not new:
         yield at, f"{at} is brought back into its order"
 

@@ -209,9 +209,11 @@ class Installer:
             raise
         self._writing = None
 
-    def _check(self, key: Key, found: Json | None) -> None:
+    def _check(self, key: Key, live_object: Json | None) -> None:
         """Refuse to write over what was not read before."""
-        refuse_changed(_only(key, self._live.get(key)), _only(key, found), whole=not self._done)
+        refuse_changed(
+            _only(key, self._live.get(key)), _only(key, live_object), whole=not self._done
+        )
 
     async def _clean(self, wanted: Json) -> bool:
         """Remove the mount that an apply leaves."""
@@ -262,7 +264,7 @@ class Installer:
             await draining.until(str(key), missing)
 
     async def _wait_for_pods(self, key: Key, wanted: Json) -> None:
-        if local := [each for each in _images(wanted) if "/" not in each]:
+        if local := [image for image in _images(wanted) if "/" not in image]:
             self._progress.note(
                 f"image {local[0]} is in no registry: the nodes need it before (`kind load "
                 f"docker-image {local[0]}`); otherwise give one that they can pull: --image "
@@ -309,7 +311,7 @@ class Installer:
                 check = partial(self._check, JUDGING)
                 result = await intercept(self._client, JUDGING, wanted, self._patience, check)
                 self._done[JUDGING] = result
-            if any(each["name"] == POLICIES for each in wanted["webhooks"]):
+            if any(webhook["name"] == POLICIES for webhook in wanted["webhooks"]):
                 judged = partial(probe_policy, self._client)
                 await self._patience.until("a capacity class by dry run", judged)
 
@@ -339,9 +341,11 @@ def _summary(keys: Iterable[Key]) -> str:
     )
 
 
-def _only(key: Key, found: Json | None) -> dict[Key, Json]:
-    return {key: found} if found else {}
+def _only(key: Key, live_object: Json | None) -> dict[Key, Json]:
+    return {key: live_object} if live_object else {}
 
 
 def _images(deployment: Json) -> list[str]:
-    return [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
+    return [
+        container["image"] for container in deployment["spec"]["template"]["spec"]["containers"]
+    ]

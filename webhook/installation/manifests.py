@@ -54,20 +54,22 @@ JUDGING: Final = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION)
 
 def overlays() -> tuple[str, ...]:
     """Return the overlays' names: the default first, then in alphabetical order."""
-    found = {path.parent.name for path in _MANIFESTS.glob("*/kustomization.yaml")} - {"base"}
-    return tuple(sorted(found, key=lambda name: (name != DEFAULT, name)))
+    overlay_names = {path.parent.name for path in _MANIFESTS.glob("*/kustomization.yaml")} - {
+        "base"
+    }
+    return tuple(sorted(overlay_names, key=lambda name: (name != DEFAULT, name)))
 
 
 def components() -> tuple[str, ...]:
     """Return the names of the components beside the overlays, without those of sources."""
-    found = (path.parent.name for path in _COMPONENTS.glob("*/kustomization.yaml"))
-    return tuple(sorted(name for name in found if not name.startswith("source-")))
+    component_names = (path.parent.name for path in _COMPONENTS.glob("*/kustomization.yaml"))
+    return tuple(sorted(name for name in component_names if not name.startswith("source-")))
 
 
 def backends() -> tuple[str, ...]:
     """Return the engines for which there is a component with the controller's rights."""
-    found = (name for name in components() if name.startswith(_BACKEND))
-    return tuple(name.removeprefix(_BACKEND) for name in found)
+    component_names = (name for name in components() if name.startswith(_BACKEND))
+    return tuple(name.removeprefix(_BACKEND) for name in component_names)
 
 
 def render(overlays: Sequence[str] = (DEFAULT,), components: Sequence[str] = ()) -> dict[Key, Json]:
@@ -77,9 +79,9 @@ def render(overlays: Sequence[str] = (DEFAULT,), components: Sequence[str] = ())
     InstallationError if there is no overlay or component of a name, or if two overlays change the
     same differently.
     """
-    found = [_existing(_MANIFESTS, name) for name in overlays]
+    paths = [_existing(_MANIFESTS, name) for name in overlays]
     document = {"components": [_existing(_COMPONENTS, name) for name in components]}
-    return deepcopy(in_order(_build(_MANIFESTS, document, _combined(found))))
+    return deepcopy(in_order(_build(_MANIFESTS, document, _combined(paths))))
 
 
 def _combined(overlays: Sequence[Path]) -> list[Json]:
@@ -89,33 +91,33 @@ def _combined(overlays: Sequence[Path]) -> list[Json]:
     result = {**base}
     removed: set[Key] = set()
     for overlay in overlays:
-        own = in_order(_load(overlay))
-        removed |= base.keys() - own.keys()
-        for key, each in own.items():
-            joined = _joined(base.get(key), each, result.get(key))
+        manifest_by_key = in_order(_load(overlay))
+        removed |= base.keys() - manifest_by_key.keys()
+        for key, manifest in manifest_by_key.items():
+            joined = _joined(base.get(key), manifest, result.get(key))
             if joined is None:
-                given = " and ".join(f"--overlay {one.name}" for one in overlays)
+                given = " and ".join(f"--overlay {path.name}" for path in overlays)
                 raise InstallationError(f"{given} change {key} differently: give one of them")
             result[key] = joined
-    return [each for key, each in result.items() if key not in removed]
+    return [manifest for key, manifest in result.items() if key not in removed]
 
 
-def _joined(base: Json | None, one: Json, other: Json | None) -> Json | None:
+def _joined(base: Json | None, manifest: Json, other: Json | None) -> Json | None:
     """Return the object with both changes of the base (None: absent); None if they contradict."""
-    if one in (base, other):
+    if manifest in (base, other):
         return other
     if other in (None, base):
-        return one
+        return manifest
     if base is None or other is None:
         return None
     try:
-        found: list[Json] = [
+        results: list[Json] = [
             jsonpatch.make_patch(base, change).apply(to)
-            for change, to in ((one, other), (other, one))
+            for change, to in ((manifest, other), (other, manifest))
         ]
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
         return None
-    return found[0] if found[0] == found[1] else None
+    return results[0] if results[0] == results[1] else None
 
 
 def shipped_classes() -> list[Json]:
@@ -132,10 +134,10 @@ def every_key() -> frozenset[Key]:
 
 
 def _existing(folder: Path, name: str) -> Path:
-    found = folder / name
-    if not found.is_dir():
+    path = folder / name
+    if not path.is_dir():
         raise InstallationError(f"there is no {name!r} in {folder.name}")
-    return found
+    return path
 
 
 @cache
@@ -143,14 +145,18 @@ def _load(path: Path) -> list[Json]:
     """Return the objects of a file or a kustomization, to be shared: a change makes copies."""
     if path.is_dir():
         return _build(path, _kustomization(path), [])
-    found = _parse(path.read_text(encoding="utf-8"))
-    return [each for each in found if _LOCAL not in (each["metadata"].get("annotations") or {})]
+    manifests = _parse(path.read_text(encoding="utf-8"))
+    return [
+        manifest
+        for manifest in manifests
+        if _LOCAL not in (manifest["metadata"].get("annotations") or {})
+    ]
 
 
 def _kustomization(folder: Path) -> Json:
     (file,) = (folder / name for name in _KUSTOMIZATIONS if (folder / name).exists())
-    found: Json = _parse(file.read_text(encoding="utf-8"))[0]
-    return found
+    kustomization: Json = _parse(file.read_text(encoding="utf-8"))[0]
+    return kustomization
 
 
 def _parse(text: str) -> list[Any]:
@@ -165,17 +171,19 @@ def _build(folder: Path, document: Mapping[str, Any], before: Sequence[Json]) ->
         objects += _load(folder / name)
     for name in document.get("components") or ():
         objects = _build(folder / name, _kustomization(folder / name), objects)
-    objects += (_config_map(folder, each) for each in document.get("configMapGenerator") or ())
+    objects += (
+        _config_map(folder, generator) for generator in document.get("configMapGenerator") or ()
+    )
     for patch in document.get("patches") or ():
         (change,) = _parse(patch["patch"])
         objects = list(_patched(objects, patch["target"], change))
     for label in document.get("labels") or ():
-        objects = [_labelled(each, label["pairs"]) for each in objects]
+        objects = [_labelled(manifest, label["pairs"]) for manifest in objects]
     return objects
 
 
 def _config_map(folder: Path, wanted: Json) -> Json:
-    files = (each.split("=") for each in wanted["files"])
+    files = (file.split("=") for file in wanted["files"])
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -190,14 +198,17 @@ def _config_map(folder: Path, wanted: Json) -> Json:
 
 def _patched(objects: Iterable[Json], target: Json, patch: Any) -> Iterator[Json]:
     """Yield the objects with a patch of those that the target selects: RFC 6902, or a deletion."""
-    for each in objects:
-        identity = f"{each['kind']} {each['metadata']['name']}"
+    for manifest in objects:
+        identity = f"{manifest['kind']} {manifest['metadata']['name']}"
         if not re.fullmatch(f"{target['kind']} {target.get('name', '.*')}", identity):
-            yield each
+            yield manifest
         elif isinstance(patch, list):
-            yield jsonpatch.apply_patch(each, patch)
+            yield jsonpatch.apply_patch(manifest, patch)
 
 
-def _labelled(found: Json, labels: Mapping[str, str]) -> Json:
-    own = found["metadata"].get("labels") or {}
-    return {**found, "metadata": {**found["metadata"], "labels": {**own, **labels}}}
+def _labelled(manifest: Json, labels: Mapping[str, str]) -> Json:
+    written_labels = manifest["metadata"].get("labels") or {}
+    return {
+        **manifest,
+        "metadata": {**manifest["metadata"], "labels": {**written_labels, **labels}},
+    }

@@ -29,10 +29,10 @@ async def read_whole(client: Client) -> dict[str, Mapping[str, str]]:
     """Return the namespaces that are placed as a whole, with their labels. Raises ClusterError."""
     listed = await client.list(
         CollectionPath("v1", "namespaces"),
-        lambda each: each["metadata"],
+        lambda namespace: namespace["metadata"],
         query={"labelSelector": f"{names.PLACE}={names.PLACE_ALL}"},
     )
-    return {each["name"]: each["labels"] for each in listed.items}
+    return {metadata["name"]: metadata["labels"] for metadata in listed.items}
 
 
 def keep_narrowing(
@@ -46,39 +46,43 @@ def keep_narrowing(
     """
     record = read_record(live.get(CONTROLLER))
     entries = wanted[INTERCEPTION]["webhooks"]
-    found = {
-        each["name"]: each.get(_SELECTOR) or {}
-        for each in (live.get(INTERCEPTION) or {}).get("webhooks") or ()
+    selector_by_name = {
+        entry["name"]: entry.get(_SELECTOR) or {}
+        for entry in (live.get(INTERCEPTION) or {}).get("webhooks") or ()
     }
     recorded = [
         *([of_namespaces("In", record.only_namespaces)] if record.only_namespaces else []),
         *record.namespace_labels,
     ]
-    limits = [_alike(each) for each in recorded]
+    limits = [_alike(expression) for expression in recorded]
 
     def has_limits(selector: Json) -> bool:
         return bool(limits) and {*limits} <= {*map(_alike, expressions(selector))}
 
-    limited = any(has_limits(found.get(entry["name"]) or {}) for entry in entries)
+    limited = any(has_limits(selector_by_name.get(entry["name"]) or {}) for entry in entries)
     kept, notes = [], []
     for entry in entries:
-        own = list(expressions(entry[_SELECTOR]))
-        selector = found.get(entry["name"]) or {}
+        entry_expressions = list(expressions(entry[_SELECTOR]))
+        selector = selector_by_name.get(entry["name"]) or {}
         has_them = has_limits(selector)
         more = [*recorded] if limited and not has_them else []
         foreign = False
-        for each in expressions(selector):
-            alone = {_SELECTOR: {"matchExpressions": [each]}}
+        for expression in expressions(selector):
+            alone = {_SELECTOR: {"matchExpressions": [expression]}}
             extra = list(narrowings(alone, entry, whole))
-            if has_them and _alike(each) in limits:
-                more.append(each)
+            if has_them and _alike(expression) in limits:
+                more.append(expression)
             elif any(narrowing.meant for narrowing in extra):
-                own = [known for known in own if not _is_within(known, each)]
-                more.append(each)
+                entry_expressions = [
+                    entry_expression
+                    for entry_expression in entry_expressions
+                    if not _is_within(entry_expression, expression)
+                ]
+                more.append(expression)
                 notes += [f"kept: {entry['name']}: {narrowing.what}" for narrowing in extra]
             else:
                 foreign = foreign or bool(extra)
-        made = {"matchExpressions": [*own, *more]}
+        made = {"matchExpressions": [*entry_expressions, *more]}
         # A limit takes the place of the rest (docs/guides/customize.md).
         alike = sorted(map(_alike, expressions(made))) == sorted(map(_alike, expressions(selector)))
         if not foreign and (has_them or (more and alike)):
@@ -110,10 +114,10 @@ def _alike(expression: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
     return expression["key"], expression["operator"], values
 
 
-def _is_within(known: Mapping[str, Any], more: Mapping[str, Any]) -> bool:
+def _is_within(expression: Mapping[str, Any], more: Mapping[str, Any]) -> bool:
     """Return whether the second expression excludes all that the first does."""
     return (
-        known["operator"] == more["operator"] == "NotIn"
-        and known["key"] == more["key"]
-        and {*known["values"]} <= {*more["values"]}
+        expression["operator"] == more["operator"] == "NotIn"
+        and expression["key"] == more["key"]
+        and {*expression["values"]} <= {*more["values"]}
     )

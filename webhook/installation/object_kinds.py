@@ -131,34 +131,36 @@ class Key(NamedTuple):
         return self.kind.path_of(self.namespace, self.name)
 
 
-def key(found: Mapping[str, Any]) -> Key:
+def key(document: Mapping[str, Any]) -> Key:
     """Return the key of an object. Raises InstallationError if no installation has its kind."""
-    of = (str(found.get("apiVersion")), str(found.get("kind")))
-    if of not in _RANKS:
-        raise InstallationError(f"no installation has a {of[1]} of {of[0]}: this is a bug")
-    metadata = found["metadata"]
-    rank = _RANKS[of]
+    version_kind = (str(document.get("apiVersion")), str(document.get("kind")))
+    if version_kind not in _RANKS:
+        raise InstallationError(
+            f"no installation has a {version_kind[1]} of {version_kind[0]}: this is a bug"
+        )
+    metadata = document["metadata"]
+    rank = _RANKS[version_kind]
     namespace = metadata.get("namespace", "default") if KINDS[rank].namespaced else ""
     return Key(rank, namespace, metadata["name"])
 
 
 def key_of(kind: str, name: str, namespace: str = "") -> Key:
     """Return the key of the object with this kind and name."""
-    (rank,) = (rank for rank, each in enumerate(KINDS) if each.name == kind)
+    (rank,) = (rank for rank, candidate in enumerate(KINDS) if candidate.name == kind)
     return Key(rank, namespace, name)
 
 
-def containers_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def containers_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the containers of an installation's program; none of an object that is no program."""
-    spec = found.get("spec") or {}
-    if found.get("kind") == CRON_JOB:
+    spec = document.get("spec") or {}
+    if document.get("kind") == CRON_JOB:
         spec = spec["jobTemplate"]["spec"]
-    elif found.get("kind") != DEPLOYMENT:
+    elif document.get("kind") != DEPLOYMENT:
         return []
     return list(spec["template"]["spec"]["containers"])
 
 
 def in_order(objects: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, Any]]:
     """Return the objects in the order in which they are applied; of two with one key, the later."""
-    found = {key(each): dict(each) for each in objects}
-    return dict(sorted(found.items()))
+    document_by_key = {key(document): dict(document) for document in objects}
+    return dict(sorted(document_by_key.items()))

@@ -34,7 +34,7 @@ def has_argument(deployment: Mapping[str, Any], argument: str) -> bool:
 
 def takes_files(deployment: Mapping[str, Any]) -> bool:
     """Return whether the webhook of this Deployment reads its policies from a folder."""
-    return any(each.partition("=")[0] == _FOLDER for each in _arguments(deployment))
+    return any(argument.partition("=")[0] == _FOLDER for argument in _arguments(deployment))
 
 
 def mounted_config_map(deployment: Mapping[str, Any]) -> str:
@@ -115,17 +115,17 @@ def digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def noted(found: Mapping[str, Any], note: str) -> Json:
+def noted(document: Mapping[str, Any], note: str) -> Json:
     """Return the object with the note of an installation: the hash of the policies that it
     wrote."""
-    metadata = found["metadata"]
+    metadata = document["metadata"]
     annotations = {**(metadata.get("annotations") or {}), names.POLICIES_APPLIED: note}
-    return {**found, "metadata": {**metadata, "annotations": annotations}}
+    return {**document, "metadata": {**metadata, "annotations": annotations}}
 
 
-def note_of(found: Mapping[str, Any]) -> str | None:
+def note_of(document: Mapping[str, Any]) -> str | None:
     """Return the note that an installation wrote; None if it did not write the object."""
-    note: str | None = (found["metadata"].get("annotations") or {}).get(names.POLICIES_APPLIED)
+    note: str | None = (document["metadata"].get("annotations") or {}).get(names.POLICIES_APPLIED)
     return note
 
 

@@ -72,16 +72,16 @@ def is_still(live: Mapping[str, Any], *origins: Origin) -> bool:
     return note_of(live) in [digest([origin, spec]) for origin in origins]
 
 
-def normalized(found: Mapping[str, Any]) -> object:
+def normalized(policy: Mapping[str, Any]) -> object:
     """Return the spec of an object with all default values.
 
     The API server fills in some of them when it stores an object. A spec that is not valid is
     returned as it is.
     """
-    text = orjson.dumps({"metadata": {"name": "any"}, **{k: found.get(k) for k in _OF_FORM}})
-    documents = set_judgement.read_object(str(found.get("kind")), text).documents
+    text = orjson.dumps({"metadata": {"name": "any"}, **{k: policy.get(k) for k in _OF_FORM}})
+    documents = set_judgement.read_object(str(policy.get("kind")), text).documents
     if not documents:
-        return found.get("spec")
+        return policy.get("spec")
     return documents[0].model.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -90,38 +90,41 @@ def ordered(policies: Iterable[Mapping[str, Any]]) -> dict[Key, Json]:
 
     Circular classes never compile; they are ordered by name.
     """
-    found = {key(each): dict(each) for each in policies}
-    names_of = {at.name: at for at in found if at.kind.name == names.CLASS_KIND}
+    policy_by_key = {key(policy): dict(policy) for policy in policies}
+    names_of = {at.name: at for at in policy_by_key if at.kind.name == names.CLASS_KIND}
 
     def depth(at: Key) -> int:
         visited: list[Key] = []
         step: Key | None = at
         while step is not None and step not in visited:
             visited.append(step)
-            other = (found[step].get("spec") or {}).get("complementOf")
+            other = (policy_by_key[step].get("spec") or {}).get("complementOf")
             step = names_of.get(str(other)) if step.kind.name == names.CLASS_KIND else None
         return len(visited)
 
-    return {at: found[at] for at in sorted(found, key=lambda at: (at.rank, depth(at), at.name))}
+    return {
+        at: policy_by_key[at]
+        for at in sorted(policy_by_key, key=lambda at: (at.rank, depth(at), at.name))
+    }
 
 
 async def read_policies(client: Client) -> dict[Key, Json]:
     """Return every policy, class and exception of the cluster. Kinds without a definition have
     none."""
-    found: list[Json] = []
+    policies: list[Json] = []
     for kind in KINDS:
         if kind.name not in POLICIES:
             continue
         try:
-            listing = await client.list(key_of(kind.name, "any").collection, lambda each: each)
+            listing = await client.list(key_of(kind.name, "any").collection, lambda policy: policy)
         except ClusterError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             continue
         # Items of a list have no apiVersion and kind.
-        own = {"apiVersion": kind.api_version, "kind": kind.name}
-        found += [{**each, **own} for each in listing.items]
-    return in_order(found)
+        type_meta = {"apiVersion": kind.api_version, "kind": kind.name}
+        policies += [{**policy, **type_meta} for policy in listing.items]
+    return in_order(policies)
 
 
 async def read_sources(client: Client) -> Sequence[Document]:
@@ -136,16 +139,18 @@ async def read_sources(client: Client) -> Sequence[Document]:
         read = policy_documents.parse(files_of(config_map))
     else:
         texts = texts_of(await read_policies(client))
-        own = {at: text for at, text in texts.items() if at.startswith(f"{names.RUN_SOURCES}/")}
-        read = set_judgement.Objects().documents(own)
-    return [each for each in read.documents if each.model.kind == names.SOURCE_KIND]
+        source_texts = {
+            at: text for at, text in texts.items() if at.startswith(f"{names.RUN_SOURCES}/")
+        }
+        read = set_judgement.Objects().documents(source_texts)
+    return [document for document in read.documents if document.model.kind == names.SOURCE_KIND]
 
 
 def texts_of(objects: Mapping[Key, Json]) -> dict[str, bytes]:
     """Return the objects as a policy set reads them, by resource and name."""
     return {
-        f"{at.kind.resource}/{at.name}": text_of(at.kind.resource, each)
-        for at, each in objects.items()
+        f"{at.kind.resource}/{at.name}": text_of(at.kind.resource, policy)
+        for at, policy in objects.items()
     }
 
 
@@ -204,20 +209,22 @@ def plan_writes(wanted: Iterable[Json], live: Objects) -> Plan:
     has written a class may want no other. Exceptions and sources do not count.
     """
     objects = ordered(wanted)
-    ships = {at for at, each in objects.items() if is_still(each, SHIPPED)}
+    ships = {at for at, policy in objects.items() if is_still(policy, SHIPPED)}
     same = [at for at in objects if at in live and normalized(live[at]) == normalized(objects[at])]
     others = {
-        at: each for at, each in live.items() if at not in same and not is_still(each, SHIPPED)
+        at: policy
+        for at, policy in live.items()
+        if at not in same and not is_still(policy, SHIPPED)
     }
     closed = any(at.kind.name in (names.CLASS_KIND, names.POLICY_KIND) for at in others)
     kept = {
         at: "it was changed or written in the cluster" if at in ships else _KEPT_GIVEN
-        for at, each in others.items()
-        if at in ships or (at in objects and not is_still(each, GIVEN))
+        for at, policy in others.items()
+        if at in ships or (at in objects and not is_still(policy, GIVEN))
     }
     writes = {
-        at: each
-        for at, each in objects.items()
+        at: policy
+        for at, policy in objects.items()
         if at not in {*same, *kept} and (at in live or at not in ships or not closed)
     }
     return Plan(writes, same, kept, [at for at in writes if at not in live])
@@ -248,8 +255,8 @@ def content_of(objects: Objects) -> str:
     return load_objects(texts_of(objects)).policies.hash
 
 
-def _some(found: Sequence[object]) -> str:
-    errors = [each for each in found if getattr(each, "severity", "error") == "error"]
+def _some(problems: Sequence[object]) -> str:
+    errors = [problem for problem in problems if getattr(problem, "severity", "error") == "error"]
     more = f", and {len(errors) - _SHOWN_ERRORS} more" if len(errors) > _SHOWN_ERRORS else ""
     return "; ".join(map(str, errors[:_SHOWN_ERRORS])) + more
 
@@ -268,7 +275,7 @@ async def plan_policies(client: Client, objects: Objects, *, given: bool) -> Pla
     `objects` is all that is installed; `given`: the user has chosen its policies. Raises
     ClusterError, and InstallationError with every reason not to start.
     """
-    wanted = [each for key, each in objects.items() if of_key(key)]
+    wanted = [policy for key, policy in objects.items() if of_key(key)]
     live = await read_policies(client)
     before = await client.find(WEBHOOK.path)
     if WEBHOOK not in objects or takes_files(objects[WEBHOOK]):

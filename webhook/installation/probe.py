@@ -124,8 +124,8 @@ async def find_namespace(client: Client, controller: Json, given: str = "") -> s
     record = read_record(controller)
     listed = {}
     if record.namespace_labels:
-        found = await client.list(NAMESPACES, lambda each: each["metadata"])
-        listed = {each["name"]: each.get("labels") or {} for each in found.items}
+        listing = await client.list(NAMESPACES, lambda namespace: namespace["metadata"])
+        listed = {metadata["name"]: metadata.get("labels") or {} for metadata in listing.items}
     return choose_namespace(record, listed)
 
 

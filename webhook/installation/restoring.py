@@ -100,14 +100,14 @@ def restored_entries(live: Sequence[Json], wanted: Sequence[Json]) -> list[Json]
     Entries of others stay. An entry of ours gets no rules before it has a caBundle, and one that is
     not wanted is left out.
     """
-    by_name = {each["name"]: each for each in wanted}
-    found = []
+    by_name = {entry["name"]: entry for entry in wanted}
+    entries = []
     for entry in live:
         if rendered := by_name.get(entry["name"]):
             bundle = entry["clientConfig"].get("caBundle")
             client = {**({"caBundle": bundle} if bundle else {}), **rendered["clientConfig"]}
             rules = rendered["rules"] if client.get("caBundle") else []
-            found.append({**rendered, "clientConfig": client, "rules": rules})
+            entries.append({**rendered, "clientConfig": client, "rules": rules})
         elif not entry["name"].endswith(OWN_SUFFIX):
-            found.append(entry)
-    return found
+            entries.append(entry)
+    return entries

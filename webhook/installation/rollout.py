@@ -76,7 +76,7 @@ async def read_reasons(client: Client, pods: Iterable[Json]) -> Reasons:
         with suppress(ClusterError):
             path = CollectionPath("v1", "events", namespace)
             query = {"fieldSelector": f"involvedObject.name={name},type=Warning"}
-            events = (await client.list(path, lambda each: each, query=query)).items
+            events = (await client.list(path, lambda event: event, query=query)).items
             if events:
                 messages[name] = str(max(events, key=_event_time).get("message") or "")
     return Reasons(unready, messages)
@@ -93,9 +93,9 @@ async def explain(client: Client, deployment: Json) -> str:
     pods: Sequence[Json] = ()
     with suppress(ClusterError):
         path = CollectionPath("v1", "pods", deployment["metadata"]["namespace"])
-        pods = own_pods(deployment, (await client.list(path, lambda each: each)).items)
-    found = troubles(deployment, pods, await read_reasons(client, pods))
-    return "; ".join(f"{trouble.what} ({trouble.cure})" for trouble in found)
+        pods = own_pods(deployment, (await client.list(path, lambda pod: pod)).items)
+    pod_troubles = troubles(deployment, pods, await read_reasons(client, pods))
+    return "; ".join(f"{trouble.what} ({trouble.cure})" for trouble in pod_troubles)
 
 
 def own_pods(deployment: Json, pods: Iterable[Json]) -> Sequence[Json]:
@@ -110,8 +110,10 @@ def troubles(
     """Return why the rollout does not progress, each reason once; `pods` are those of its
     namespace.
     """
-    found = {each.what: each for each in reversed([*_troubles(deployment, pods, reasons)])}
-    return [*reversed(found.values())]
+    trouble_by_text = {
+        trouble.what: trouble for trouble in reversed([*_troubles(deployment, pods, reasons)])
+    }
+    return [*reversed(trouble_by_text.values())]
 
 
 def _troubles(deployment: Json, pods: Iterable[Json], reasons: Reasons) -> Iterator[Trouble]:
@@ -217,7 +219,7 @@ def _port_of(pod: Json, name: str) -> int | None:
     return None
 
 
-def condition_of(found: Json, kind: str) -> Json:
+def condition_of(live_object: Json, kind: str) -> Json:
     """Return the condition of the object's status; {} without it."""
-    conditions = (found.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == kind), {})
+    conditions = (live_object.get("status") or {}).get("conditions") or ()
+    return next((condition for condition in conditions if condition["type"] == kind), {})

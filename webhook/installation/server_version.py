@@ -26,8 +26,8 @@ _LATER: Final = (
 
 def find_shortage(server: str) -> tuple[str, str] | None:
     """Return why Fairlead does not work with this version, such as v1.29.9, and what it needs."""
-    found = _parsed(server)
-    if found is None or found >= NEEDED:
+    version = _parsed(server)
+    if version is None or version >= NEEDED:
         return None
     wanted = ".".join(map(str, NEEDED))
     return f"the cluster has Kubernetes {server}", f"Fairlead needs {wanted} or newer"
@@ -35,11 +35,11 @@ def find_shortage(server: str) -> tuple[str, str] | None:
 
 def missing_features(server: str) -> list[tuple[str, str]]:
     """Return each feature that this version lacks, with what to do; none for an unknown version."""
-    found = _parsed(server)
+    version = _parsed(server)
     return [
         (f"Kubernetes {server}: {what}; it needs {'.'.join(map(str, since))}", cure)
         for since, what, cure in _LATER
-        if found is not None and found < since
+        if version is not None and version < since
     ]
 
 
@@ -56,5 +56,5 @@ async def check_server(client: Client, progress: Progress) -> None:
 
 
 def _parsed(server: str) -> tuple[int, int] | None:
-    found = re.match(r"v(\d+)\.(\d+)", server)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.match(r"v(\d+)\.(\d+)", server)
+    return (int(match[1]), int(match[2])) if match else None

@@ -110,8 +110,8 @@ def read_options(deployment: Mapping[str, Any] | None) -> StoredOptions | None:
     except UnreadableText as error:
         raise InstallationError(f"{where}: {error}. {_RESET}") from None
     unknown = [
-        *(each for each in options.overlays if each not in overlays()),
-        *(each for each in options.components if each not in components()),
+        *(overlay for overlay in options.overlays if overlay not in overlays()),
+        *(component for component in options.components if component not in components()),
         *(options.model_extra or {}),
     ]
     if unknown or options.shape > _SHAPE:
@@ -157,9 +157,9 @@ def flags(options: StoredOptions) -> str:
     """Return the options as the command line has them, without the certificate."""
     overlays = () if options.overlays == (DEFAULT,) else options.overlays
     parts = (
-        *(f"--overlay {each}" for each in overlays),
-        *(f"--source {each}" for each in options.sources),
-        *(f"--{each}".replace("--backend-", "--backend ") for each in options.components),
+        *(f"--overlay {overlay}" for overlay in overlays),
+        *(f"--source {source}" for source in options.sources),
+        *(f"--{component}".replace("--backend-", "--backend ") for component in options.components),
         *([f"--image {options.image}"] if options.image else []),
         *([f"--webhook-url {options.url}"] if options.url else []),
     )

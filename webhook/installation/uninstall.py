@@ -93,8 +93,8 @@ async def uninstall(
     and InstallationError if another tool manages the objects, which would write them again; before
     anything is deleted, what `agree` raises.
     """
-    doomed = sorted({CONFIG_MAP, *every_key(), *await list_guards(client)})
-    refuse_managed(await read_live(client, doomed), removing=True)
+    keys = sorted({CONFIG_MAP, *every_key(), *await list_guards(client)})
+    refuse_managed(await read_live(client, keys), removing=True)
     agree()
     deleted: list[Key] = []
     act = is_ours if dry_run else remove
@@ -108,7 +108,7 @@ async def uninstall(
         deleted.extend([key for key in some if await act(client, key, ours)])
 
     with step("having pods sent to the webhook no more"):
-        await away(key for key in doomed if key.kind.name in (GUARD_BINDING, GUARD))
+        await away(key for key in keys if key.kind.name in (GUARD_BINDING, GUARD))
         await away((INTERCEPTION, JUDGING))
         if not dry_run:
             await _wait_until_forgotten(client, patience)
@@ -120,7 +120,7 @@ async def uninstall(
     with step("deleting the rest"):
         late = {_NAMESPACE, _RUNS, *_POLICIES}
         early = {*deleted, *late}
-        await away(key for key in reversed(doomed) if key not in early)
+        await away(key for key in reversed(keys) if key not in early)
         await away((*_SECRETS, LEASE), lambda _: True)
         if delete_runs:
             await away([_RUNS])
@@ -171,18 +171,20 @@ async def _running(client: Client) -> str:
 
 async def _foreign_objects(client: Client, deleted: Collection[Key]) -> list[str]:
     """Objects in our namespace that are not ours; the namespace stays because of them."""
-    own = {(key.kind.name, key.name) for key in deleted if key.namespace == names.NAMESPACE}
+    deleted_objects = {
+        (key.kind.name, key.name) for key in deleted if key.namespace == names.NAMESPACE
+    }
     if not await client.find(_NAMESPACE.path):
         return []
     others: list[str] = []
     for api_version, resource, kind, usual in _LOOKED_AT:
         path = CollectionPath(api_version, resource, names.NAMESPACE)
-        found = await client.list(path, lambda each: each["metadata"])
+        listing = await client.list(path, lambda live_object: live_object["metadata"])
         others += [
-            f"{kind} {names.NAMESPACE}/{each['name']}"
-            for each in found.items
-            if each["name"] not in usual
-            and (kind, each["name"]) not in own
-            and not each.get("deletionTimestamp")
+            f"{kind} {names.NAMESPACE}/{metadata['name']}"
+            for metadata in listing.items
+            if metadata["name"] not in usual
+            and (kind, metadata["name"]) not in deleted_objects
+            and not metadata.get("deletionTimestamp")
         ]
     return [f"{', '.join(others)}, and so the namespace: not Fairlead's"] if others else []

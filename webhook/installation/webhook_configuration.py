@@ -64,8 +64,8 @@ async def intercept(
 
 def names_without_authority(live: Json | None, wanted: Mapping[str, Any]) -> list[str]:
     """Return the wanted entries that would have no caBundle."""
-    trusted = {each["name"] for each in [*_entries(live), *wanted["webhooks"]] if _bundle(each)}
-    return [each["name"] for each in wanted["webhooks"] if each["name"] not in trusted]
+    trusted = {entry["name"] for entry in [*_entries(live), *wanted["webhooks"]] if _bundle(entry)}
+    return [entry["name"] for entry in wanted["webhooks"] if entry["name"] not in trusted]
 
 
 def _quiet(live: Json | None, wanted: Json) -> Json:
@@ -74,22 +74,23 @@ def _quiet(live: Json | None, wanted: Json) -> Json:
     The other entries keep their selectors: otherwise no entry would match a pod with two marks.
     """
     waiting = names_without_authority(live, wanted)
-    now = {each["name"]: each["objectSelector"] for each in _entries(live)}
+    now = {entry["name"]: entry["objectSelector"] for entry in _entries(live)}
     return {
         **wanted,
         "webhooks": [
-            {**each, "rules": []}
-            if each["name"] in waiting
-            else {**each, "objectSelector": now.get(each["name"], each["objectSelector"])}
-            for each in wanted["webhooks"]
+            {**entry, "rules": []}
+            if entry["name"] in waiting
+            else {**entry, "objectSelector": now.get(entry["name"], entry["objectSelector"])}
+            for entry in wanted["webhooks"]
         ],
     }
 
 
 def _has_unwanted(live: Json, wanted: Json) -> bool:
-    known = {each["name"] for each in wanted["webhooks"]}
+    wanted_names = {entry["name"] for entry in wanted["webhooks"]}
     return any(
-        each["name"] not in known and each["name"].endswith(OWN_SUFFIX) for each in _entries(live)
+        entry["name"] not in wanted_names and entry["name"].endswith(OWN_SUFFIX)
+        for entry in _entries(live)
     )
 
 
@@ -131,10 +132,10 @@ class Disabled(NamedTuple):
 async def read_status(client: Client) -> Status:
     """Return what the configuration says; without one, a status without entries."""
     live = await client.find(INTERCEPTION.path) or {}
-    known = suspension.parse_suspension(live) if live else None
+    current_suspension = suspension.parse_suspension(live) if live else None
     return Status(
-        known.until if known else None,
-        tuple(each["name"] for each in _entries(live)),
+        current_suspension.until if current_suspension else None,
+        tuple(entry["name"] for entry in _entries(live)),
         _without_rules(live),
     )
 
@@ -145,16 +146,16 @@ async def disable(client: Client, until: datetime) -> Disabled:
     Raises InstallationError if there is no webhook configuration, and ClusterError.
     """
     live, stored = await _change(client, lambda live: suspension.suspend(live, until))
-    known = suspension.parse_suspension(live)
-    return Disabled(known.until if known else None, written_at(stored))
+    current_suspension = suspension.parse_suspension(live)
+    return Disabled(current_suspension.until if current_suspension else None, written_at(stored))
 
 
 def written_at(stored: Json) -> datetime | None:
     """Return when the API server, by its own clock, stored our last change."""
     times = [
-        each["time"]
-        for each in stored["metadata"].get("managedFields") or ()
-        if each.get("manager") == suspension.FIELD_MANAGER and each.get("time")
+        entry["time"]
+        for entry in stored["metadata"].get("managedFields") or ()
+        if entry.get("manager") == suspension.FIELD_MANAGER and entry.get("time")
     ]
     return datetime.fromisoformat(max(times)) if times else None
 
@@ -162,12 +163,14 @@ def written_at(stored: Json) -> datetime | None:
 async def enable(client: Client) -> Enabled:
     """Restore the rules now. Raises as `disable` does."""
     live, _ = await _change(client, lambda live: suspension.resume(live) if _is_off(live) else None)
-    known = suspension.parse_suspension(live)
-    return Enabled(_is_off(live), known.lost if known else _without_rules(live))
+    current_suspension = suspension.parse_suspension(live)
+    return Enabled(
+        _is_off(live), current_suspension.lost if current_suspension else _without_rules(live)
+    )
 
 
 def _without_rules(live: Json) -> tuple[str, ...]:
-    return tuple(each["name"] for each in _entries(live) if not each.get("rules"))
+    return tuple(entry["name"] for entry in _entries(live) if not entry.get("rules"))
 
 
 def _is_off(live: Json) -> bool:

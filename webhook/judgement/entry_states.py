@@ -94,7 +94,7 @@ def unread(
 
     expected: those for pods, as they ship
     """
-    wanted = {each["name"]: _selectors(each) for each in expected}
+    wanted = {entry["name"]: _selectors(entry) for entry in expected}
     return [
         EntryState(name, kind, NOT_READ, f"not known: {why}", wanted=wanted.get(name))
         for name in some
@@ -113,13 +113,13 @@ def untrusted_entries(
     published: the caBundle (PEM) of each entry
     verifies: whether a bundle verifies the webhook's certificate; None: that is not known
     """
-    found = {}
+    reason_by_entry = {}
     for name, bundle in published.items():
         if not bundle:
-            found[name] = "it has no caBundle: the API server cannot verify the webhook"
+            reason_by_entry[name] = "it has no caBundle: the API server cannot verify the webhook"
         elif verifies and not verifies(bundle):
-            found[name] = "its caBundle does not verify the webhook's certificate"
-    return found
+            reason_by_entry[name] = "its caBundle does not verify the webhook's certificate"
+    return reason_by_entry
 
 
 def pod_entries(
@@ -135,27 +135,30 @@ def pod_entries(
     untrusted: why the API server does not trust the webhook, by the entry's name
     """
     live = _by_name(configuration)
-    expected = {each["name"]: each for each in expected_entries(record, live, table)}
+    expected = {entry["name"]: entry for entry in expected_entries(record, live, table)}
     judge = _Judge(record, untrusted)
     # The source of a name beside these is in no table: its selectors are those of the live entry.
     others = [name for name in record.of_kind(MUTATING) if name not in expected]
     sent_there = [
-        negated(each)
+        negated(expression)
         for name in others
-        for each in expressions((live.get(name) or {}).get("objectSelector") or {})
-        if each["operator"] in _PRESENT
+        for expression in expressions((live.get(name) or {}).get("objectSelector") or {})
+        if expression["operator"] in _PRESENT
     ]
-    known = {name: _more(each, sent_there) for name, each in expected.items()}
+    entry_by_name = {name: _more(entry, sent_there) for name, entry in expected.items()}
     return [
-        _pod_entry(name, live.get(name), known.get(name), configuration, whole, judge)
+        _pod_entry(name, live.get(name), entry_by_name.get(name), configuration, whole, judge)
         for name in (*expected, *others)
     ]
 
 
 def _more(entry: Json, expressions_more: Sequence[Any]) -> Json:
     """Return the entry without the pods that other entries send."""
-    own = expressions(entry.get("objectSelector") or {})
-    return {**entry, "objectSelector": {"matchExpressions": [*own, *expressions_more]}}
+    entry_expressions = expressions(entry.get("objectSelector") or {})
+    return {
+        **entry,
+        "objectSelector": {"matchExpressions": [*entry_expressions, *expressions_more]},
+    }
 
 
 class _Judge(NamedTuple):
@@ -165,32 +168,32 @@ class _Judge(NamedTuple):
     untrusted: Mapping[str, str]
 
     def reason(
-        self, found: Json, wanted: Json | None, narrowed: Sequence[Narrowing]
+        self, entry: Json, wanted: Json | None, narrowed: Sequence[Narrowing]
     ) -> tuple[str, str]:
         """Return why an entry with rules is not in force, and in words; else two empty texts."""
-        if there := self._elsewhere(found, wanted):
-            return ELSEWHERE, there
-        if unwanted := [each.what for each in narrowed if not each.meant]:
+        if problem := self._elsewhere(entry, wanted):
+            return ELSEWHERE, problem
+        if unwanted := [narrowing.what for narrowing in narrowed if not narrowing.meant]:
             return NARROWED, "; ".join(unwanted)
-        if found["name"] in self.untrusted:
-            return NOT_TRUSTED, self.untrusted[found["name"]]
-        if wanted and (wanted["failurePolicy"], found.get("failurePolicy")) == ("Fail", "Ignore"):
+        if entry["name"] in self.untrusted:
+            return NOT_TRUSTED, self.untrusted[entry["name"]]
+        if wanted and (wanted["failurePolicy"], entry.get("failurePolicy")) == ("Fail", "Ignore"):
             return FAILS_OPEN, (
                 "its failurePolicy is Ignore, and Fail was installed: while no replica answers, "
                 "what it is asked about is admitted"
             )
         return "", ""
 
-    def _elsewhere(self, found: Json, wanted: Json | None) -> str:
-        client = found.get("clientConfig") or {}
+    def _elsewhere(self, entry: Json, wanted: Json | None) -> str:
+        client = entry.get("clientConfig") or {}
         if client.get("url") and not self.record.names:
             return ""  # of a webhook outside the cluster, without an installation
         if wanted is None:
-            ours = leads_to(found, names.NAMESPACE, names.WEBHOOK)
+            ours = leads_to(entry, names.NAMESPACE, names.WEBHOOK)
             ours = ours or bool(client.get("url") and client["url"] == self.record.url)
             return "" if ours else f"it calls {_target(client)}, which is not Fairlead's"
-        there, installed = _target(client), _target(wanted["clientConfig"])
-        return "" if there == installed else f"it calls {there}, and {installed} was installed"
+        target, installed = _target(client), _target(wanted["clientConfig"])
+        return "" if target == installed else f"it calls {target}, and {installed} was installed"
 
 
 def _target(client: Json) -> str:
@@ -202,20 +205,20 @@ def _target(client: Json) -> str:
 
 def _pod_entry(
     name: str,
-    found: Json | None,
+    entry: Json | None,
     wanted: Json | None,
     configuration: Json | None,
     whole: Mapping[str, Mapping[str, str]],
     judge: _Judge,
 ) -> EntryState:
     reason, message = "", ""
-    narrowed = tuple(narrowings(found, wanted, whole)) if found and wanted else ()
-    if found is None or configuration is None:
+    narrowed = tuple(narrowings(entry, wanted, whole)) if entry and wanted else ()
+    if entry is None or configuration is None:
         reason, message = ABSENT, _absent("MutatingWebhookConfiguration", name, configuration)
-    elif not takes_new_pods(found):
+    elif not takes_new_pods(entry):
         reason, message = _silent(configuration)
     else:
-        reason, message = judge.reason(found, wanted, narrowed)
+        reason, message = judge.reason(entry, wanted, narrowed)
         # Of policies that are files, the controller knows no source.
         if not reason and wanted is None and validating.POLICIES in judge.record.names:
             reason = NO_SOURCE
@@ -223,9 +226,9 @@ def _pod_entry(
                 "there is no RunSource of this name: the webhook does not know the pods that the "
                 "entry sends, and places none of them"
             )
-    sends = found is not None and reason in ("", NARROWED, FAILS_OPEN)
+    sends = entry is not None and reason in ("", NARROWED, FAILS_OPEN)
     if reason == NO_SOURCE:
-        wanted = found
+        wanted = entry
     return EntryState(
         name,
         MUTATING,
@@ -233,12 +236,12 @@ def _pod_entry(
         message,
         narrowed,
         _selectors(wanted) if wanted else None,
-        _selectors(found) if found and sends else None,
+        _selectors(entry) if entry and sends else None,
     )
 
 
 def _by_name(configuration: Json | None) -> dict[str, Json]:
-    return {each["name"]: each for each in (configuration or {}).get("webhooks") or ()}
+    return {entry["name"]: entry for entry in (configuration or {}).get("webhooks") or ()}
 
 
 def _absent(kind: str, name: str, configuration: Json | None) -> str:
@@ -256,29 +259,33 @@ def _silent(configuration: Json) -> tuple[str, str]:
 
 
 def narrowings(
-    found: Json, wanted: Json, whole: Mapping[str, Mapping[str, str]], objects: str = "pods"
+    entry: Json, wanted: Json, whole: Mapping[str, Mapping[str, str]], objects: str = "pods"
 ) -> Iterator[Narrowing]:
     """Yield what a live entry, or the selectors of a binding, has in addition to `wanted`.
 
     `objects`: what it is asked about.
     """
     shipped_conditions = wanted.get("matchConditions") or ()
-    more = [each for each in found.get("matchConditions") or () if each not in shipped_conditions]
+    more = [
+        condition
+        for condition in entry.get("matchConditions") or ()
+        if condition not in shipped_conditions
+    ]
     if more:
-        shown = ", ".join(str(each.get("name")) for each in more)
+        shown = ", ".join(str(condition.get("name")) for condition in more)
         what = (
             f"it has matchConditions ({shown}) that do not ship: {objects} that do not meet them "
             "are not sent"
         )
         yield Narrowing(what, conditions=True)
     for selector in _SELECTORS:
-        shipped = [_alike(each) for each in expressions(wanted.get(selector) or {})]
-        for each in expressions(found.get(selector) or {}):
-            key, operator, values = _alike(each)
+        shipped = [_alike(expression) for expression in expressions(wanted.get(selector) or {})]
+        for expression in expressions(entry.get(selector) or {}):
+            key, operator, values = _alike(expression)
             if (key, operator, values) in shipped:
                 continue
-            known = [more for *same, more in shipped if same == [key, operator]]
-            added = ", ".join(sorted(values.difference(*known) or values))
+            shipped_values = [more for *same, more in shipped if same == [key, operator]]
+            added = ", ".join(sorted(values.difference(*shipped_values) or values))
             shown = f"{key} {operator} {added}".rstrip()
             what = (
                 f"its {selector} has {shown} in addition to what is installed: other {objects} "
@@ -290,7 +297,9 @@ def narrowings(
             # An admin leaves out single namespaces.
             meant = by_aks or (key == names.NAMESPACE_NAME and operator == "NotIn")
             placed = any(
-                not holds(each, labels.get(key, name if key == names.NAMESPACE_NAME else None))
+                not holds(
+                    expression, labels.get(key, name if key == names.NAMESPACE_NAME else None)
+                )
                 for name, labels in whole.items()
             )
             of_namespaces = selector == "namespaceSelector"
@@ -301,7 +310,7 @@ def narrowings(
                 if of_namespaces and key == names.NAMESPACE_NAME and operator == "In"
                 else "",
                 selector=selector,
-                expression=each,
+                expression=expression,
             )
 
 
@@ -329,13 +338,17 @@ def as_meant(
             alone = {selector: {"matchExpressions": [expression]}}
             if any(narrowing.meant for narrowing in narrowings(alone, entry, whole)):
                 more.append(expression)
-        own = expressions(entry[selector])
-        meant.append({**entry, selector: {"matchExpressions": [*own, *more]}})
+        entry_expressions = expressions(entry[selector])
+        meant.append({**entry, selector: {"matchExpressions": [*entry_expressions, *more]}})
     # Of an entry whose source is gone, as it is.
-    known = {each["name"] for each in meant}
+    entry_names = {entry["name"] for entry in meant}
     return [
         *meant,
-        *(live[name] for name in record.of_kind(MUTATING) if name in live and name not in known),
+        *(
+            live[name]
+            for name in record.of_kind(MUTATING)
+            if name in live and name not in entry_names
+        ),
     ]
 
 
@@ -353,9 +366,9 @@ def validating_entries(
         namespace_labels=record.namespace_labels,
         table=table,
     )
-    expected = {each["name"]: each for each in entries}
+    expected = {entry["name"]: entry for entry in entries}
     judge = _Judge(record, untrusted)
-    found = []
+    states = []
     for name in record.of_kind(VALIDATING):
         entry, reason, message = live.get(name), "", ""
         if entry is None:
@@ -364,7 +377,7 @@ def validating_entries(
         elif not entry.get("rules"):
             reason, message = NO_RULES, "it has no rules"
         elif lacks := sorted(writes(expected.get(name) or {}) - writes(entry)):
-            shown = first_few([f"{verb} {each}" for _, each, verb in lacks], _MOST_NAMED)
+            shown = first_few([f"{verb} {resource}" for _, resource, verb in lacks], _MOST_NAMED)
             reason, message = NARROWED, f"its rules lack {shown}"
         else:
             wanted = expected.get(name)
@@ -373,8 +386,8 @@ def validating_entries(
                 entry = {**entry, "namespaceSelector": {}}
             narrowed = tuple(narrowings(entry, wanted, {}, "writes")) if wanted else ()
             reason, message = judge.reason(entry, wanted, narrowed)
-        found.append(EntryState(name, VALIDATING, reason, message))
-    return found
+        states.append(EntryState(name, VALIDATING, reason, message))
+    return states
 
 
 def writes(entry: Json) -> set[tuple[str, str, str]]:

@@ -50,12 +50,16 @@ def guard_states(
     expected: the entries for pods; guards of pods have a binding for each
     authors: the guard of run authors, which depends on what the controller creates
     """
-    found = []
+    states = []
     for name in guards:
-        own = [each for each in bindings if each["spec"].get("policyName") == name]
-        reason, message = _wrong(name, policies.get(name), own, expected, whole, authors)
-        found.append(EntryState(name, GUARD, reason, message))
-    return found
+        policy_bindings = [
+            binding for binding in bindings if binding["spec"].get("policyName") == name
+        ]
+        reason, message = _wrong(
+            name, policies.get(name), policy_bindings, expected, whole, authors
+        )
+        states.append(EntryState(name, GUARD, reason, message))
+    return states
 
 
 def _wrong(
@@ -69,9 +73,9 @@ def _wrong(
     """Return the reason and the message; empty if the guard is in force."""
     if stored is None:
         return ABSENT, f"there is no ValidatingAdmissionPolicy {name}"
-    own = _own(name, bindings, authors)
-    acts = {"Deny"} if own and name != names.STAMP_GUARD else {"Deny", "Warn"}
-    acting = [each for each in bindings if acts & _actions(each)]
+    expected_policy = _own(name, bindings, authors)
+    acts = {"Deny"} if expected_policy and name != names.STAMP_GUARD else {"Deny", "Warn"}
+    acting = [binding for binding in bindings if acts & _actions(binding)]
     if not acting:
         return NOT_BOUND, f"no binding of it {'denies' if len(acts) == 1 else 'denies or warns'}"
     if narrowed := [*_narrowed(name, acting, expected, whole)]:
@@ -79,7 +83,7 @@ def _wrong(
         return NARROWED, f"less is selected than was installed by binding {what}"
     if name == names.STAMP_GUARD and (lacking := _unguarded(expected, acting, whole)):
         return NARROWED, f"no binding of it covers the pods of {first_few(lacking, _MOST_NAMED)}"
-    if own and (parts := changed_parts(name, stored["spec"], own["spec"])):
+    if expected_policy and (parts := changed_parts(name, stored["spec"], expected_policy["spec"])):
         what = f"its {', '.join(parts)} are not those of this version"
         return CHANGED, f"{what}: it may admit what it is to reject"
     return "", ""
@@ -91,9 +95,9 @@ def _own(name: str, bindings: Sequence[Json], authors: Json | None) -> Json | No
         case names.RUN_AUTHORS_GUARD:
             return authors
         case names.STAMP_GUARD:
-            return stamp_guard((), deny=any("Deny" in _actions(each) for each in bindings))[0]
+            return stamp_guard((), deny=any("Deny" in _actions(binding) for binding in bindings))[0]
         case names.TOLERATIONS_GUARD:
-            return capacity_guard((), [mark for each in bindings for mark in _marks(each)])[0]
+            return capacity_guard((), [mark for binding in bindings for mark in _marks(binding)])[0]
         case names.NODE_NAMES_GUARD:
             return node_name_guard(())[0]
         case names.DOCTOR:
@@ -108,12 +112,12 @@ def _actions(binding: Json) -> set[str]:
 def _marks(binding: Json) -> Iterator[Mark]:
     """Yield the marks by which a binding selects pods."""
     selected = binding["spec"].get("matchResources") or {}
-    for each in expressions(selected.get("objectSelector") or {}):
-        values = each.get("values") or []
-        if each["operator"] == "Exists":
-            yield Mark(each["key"])
-        elif each["operator"] == "In" and len(values) == 1:
-            yield Mark(each["key"], values[0])
+    for expression in expressions(selected.get("objectSelector") or {}):
+        values = expression.get("values") or []
+        if expression["operator"] == "Exists":
+            yield Mark(expression["key"])
+        elif expression["operator"] == "In" and len(values) == 1:
+            yield Mark(expression["key"], values[0])
 
 
 def _narrowed(
@@ -124,9 +128,9 @@ def _narrowed(
 ) -> Iterator[str]:
     """Yield the bindings that select less than the one of their name that is installed."""
     installed: dict[str, Json] = {name: {}}
-    installed |= {f"{name}-{each['name'].partition('.')[0]}": each for each in expected}
-    for each in bindings:
-        title, spec = each["metadata"]["name"], each["spec"]
+    installed |= {f"{name}-{entry['name'].partition('.')[0]}": entry for entry in expected}
+    for binding in bindings:
+        title, spec = binding["metadata"]["name"], binding["spec"]
         selected = spec.get("matchResources") or {}
         parameter = (spec.get("paramRef") or {}).get("parameterNotFoundAction", "Deny")
         if title in installed and (
@@ -141,36 +145,42 @@ def _narrowed(
 def _unguarded(
     expected: Sequence[Json], bindings: Sequence[Json], whole: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
-    selected = [each["spec"].get("matchResources") or {} for each in bindings]
+    selected = [binding["spec"].get("matchResources") or {} for binding in bindings]
     return [
         entry["name"]
         for entry in expected
         if not any(
-            all(each.meant for each in narrowings(selectors, entry, whole))
+            all(narrowing.meant for narrowing in narrowings(selectors, entry, whole))
             for selectors in selected
         )
     ]
 
 
-def changed_parts(name: str, stored: Json, own: Json) -> list[str]:
-    """Return the parts of a stored guard's spec by which it may reject less than `own`, which is of
-    this version."""
+def changed_parts(name: str, stored: Json, expected_spec: Json) -> list[str]:
+    """Return the parts of a stored guard's spec by which it may reject less than `expected_spec`,
+    which is of this version."""
     conditions = [
-        each
-        for each in stored.get("matchConditions") or ()
-        if not (name in _ALLOW_EXEMPTIONS and is_exemption(each))
+        condition
+        for condition in stored.get("matchConditions") or ()
+        if not (name in _ALLOW_EXEMPTIONS and is_exemption(condition))
     ]
     same = {
-        "failurePolicy": stored.get("failurePolicy", "Fail") == own["failurePolicy"],
-        "paramKind": stored.get("paramKind") == own.get("paramKind"),
-        "matchConstraints": _covers(stored.get("matchConstraints") or {}, own["matchConstraints"]),
-        "matchConditions": conditions == (own.get("matchConditions") or []),
+        "failurePolicy": stored.get("failurePolicy", "Fail") == expected_spec["failurePolicy"],
+        "paramKind": stored.get("paramKind") == expected_spec.get("paramKind"),
+        "matchConstraints": _covers(
+            stored.get("matchConstraints") or {}, expected_spec["matchConstraints"]
+        ),
+        "matchConditions": conditions == (expected_spec.get("matchConditions") or []),
         "variables": all(
-            each in (stored.get("variables") or ()) for each in own.get("variables") or ()
+            variable in (stored.get("variables") or ())
+            for variable in expected_spec.get("variables") or ()
         ),
         "validations": all(
-            any(_conjuncts(each) <= _conjuncts(found) for found in stored.get("validations") or ())
-            for each in own["validations"]
+            any(
+                _conjuncts(validation) <= _conjuncts(stored_validation)
+                for stored_validation in stored.get("validations") or ()
+            )
+            for validation in expected_spec["validations"]
         ),
     }
     return [part for part, is_same in same.items() if not is_same]
@@ -180,15 +190,15 @@ def _conjuncts(validation: Json) -> set[str]:
     return {*str(validation.get("expression")).split(_AND)}
 
 
-def _covers(stored: Json, own: Json) -> bool:
+def _covers(stored: Json, expected_constraints: Json) -> bool:
     """Return whether all that one matchConstraints selects is selected by the stored one."""
     rest, ours = (
-        {key: value for key, value in each.items() if value and key != "resourceRules"}
-        for each in (stored, own)
+        {key: value for key, value in constraints.items() if value and key != "resourceRules"}
+        for constraints in (stored, expected_constraints)
     )
     return rest == ours and all(
-        any(_includes(found, rule) for found in stored.get("resourceRules") or ())
-        for rule in own["resourceRules"]
+        any(_includes(stored_rule, rule) for stored_rule in stored.get("resourceRules") or ())
+        for rule in expected_constraints["resourceRules"]
     )
 
 
@@ -197,5 +207,5 @@ def _includes(stored: Json, rule: Json) -> bool:
     return (
         not stored.get("resourceNames")
         and stored.get("scope", "*") in ("*", rule["scope"])
-        and all("*" in stored[each] or {*rule[each]} <= {*stored[each]} for each in lists)
+        and all("*" in stored[field] or {*rule[field]} <= {*stored[field]} for field in lists)
     )

@@ -73,12 +73,16 @@ def judge_set(
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:
-        policies, found = compiled(documents, compiler)
+        policies, compiler_findings = compiled(documents, compiler)
     except InvalidDocuments as error:
         return SetJudgement(None, tuple(e for e in error.findings if isinstance(e, Finding)))
     inputs = inputs_of(classes)
     ready = (memory or Memory()).prepare(documents.documents, policies.classes, inputs)
-    findings = [*found, *warnings(ready, nodes, budget), *_faults_of_documents(documents.documents)]
+    findings = [
+        *compiler_findings,
+        *warnings(ready, nodes, budget),
+        *_faults_of_documents(documents.documents),
+    ]
     findings += missing_classes(documents.documents, classes or {})
     if now is not None:
         findings += of_time(documents.documents, now)
@@ -92,9 +96,9 @@ def judge_set(
 def _faults_of_documents(documents: Sequence[Document]) -> Iterator[Finding]:
     """Faults that a document has by itself."""
     yield from ship_already(documents)
-    for each in documents:
-        if reason := size_fault(each.derive(count_bytes)):
-            yield each.finding((), reason, about=each.model.name, kind=Kind.TOO_LARGE)
+    for document in documents:
+        if reason := size_fault(document.derive(count_bytes)):
+            yield document.finding((), reason, about=document.model.name, kind=Kind.TOO_LARGE)
 
 
 def size_fault(count: int) -> str:
@@ -114,12 +118,12 @@ def count_bytes(document: Document) -> int:
 
 def placed(concerns: Iterable[Concern], documents: Iterable[Document]) -> Iterator[Finding]:
     """Yield the concerns as findings, each at its place."""
-    found: dict[tuple[str, str], Document] = {
-        (each.model.kind, each.model.name): each for each in documents
+    document_by_key: dict[tuple[str, str], Document] = {
+        (document.model.kind, document.model.name): document for document in documents
     }
-    for each in concerns:
-        yield found[each.kind, each.name].finding(
-            each.path, each.message, each.severity, kind=each.about
+    for concern in concerns:
+        yield document_by_key[concern.kind, concern.name].finding(
+            concern.path, concern.message, concern.severity, kind=concern.about
         )
 
 
@@ -138,8 +142,8 @@ class Served(NamedTuple):
     def checked(self, memory: Memory) -> Served:
         """Return the set with its faults."""
         ready = memory.prepare(self.documents, self.policies.classes, UNREAD)
-        found = [*faults(ready), *_faults_of_documents(self.documents)]
-        return self._replace(documents=(), faults=tuple(sorted(found)))
+        findings = [*faults(ready), *_faults_of_documents(self.documents)]
+        return self._replace(documents=(), faults=tuple(sorted(findings)))
 
 
 def load_served(documents: Documents[PolicyDocument]) -> Served:
@@ -160,10 +164,10 @@ def load_sound(files: Mapping[str, bytes]) -> PolicySet:
     A folder with faults does not replace a set that serves, and they cannot be written to a
     cluster: no answer may be made of them as if they were in force.
     """
-    found = load_served(policy_documents.parse(files))
-    if found.faults:
-        raise InvalidDocuments([*found.warnings, *found.faults])
-    return found.policies
+    served_set = load_served(policy_documents.parse(files))
+    if served_set.faults:
+        raise InvalidDocuments([*served_set.warnings, *served_set.faults])
+    return served_set.policies
 
 
 _Read: TypeAlias = "tuple[bytes, Documents[PolicyDocument]]"
@@ -219,10 +223,10 @@ class Objects:
 
     def documents(self, objects: Mapping[str, bytes]) -> Documents[PolicyDocument]:
         """Return the objects' texts as documents; safe in any thread."""
-        known = self._known
+        cache = self._known
         self._known = current = {
             place: old
-            if (old := known.get(place)) and old[0] == text
+            if (old := cache.get(place)) and old[0] == text
             else (text, read_object(place, text))
             for place, text in sorted(objects.items())
         }

@@ -98,7 +98,7 @@ def called(place: str) -> str:
 
 
 def _with_object(objects: Mapping[str, bytes], place: str, text: bytes | None) -> dict[str, bytes]:
-    result = {each: content for each, content in objects.items() if each != place}
+    result = {key: content for key, content in objects.items() if key != place}
     return result if text is None else {**result, place: text}
 
 
@@ -142,22 +142,25 @@ class Judge:
             return Judgement()
         inputs = inputs_of(classes)
         before, after = (
-            self._set(each, now, inputs) for each in (write.before(objects), write.after(objects))
+            self._set(contents, now, inputs)
+            for contents in (write.before(objects), write.after(objects))
         )
-        found = added(after.findings, before.findings)
-        errors = [each for each in found if each.severity == "error"]
+        findings = added(after.findings, before.findings)
+        errors = [finding for finding in findings if finding.severity == "error"]
         if not errors:
             # With errors in a document, findings about other policies may be wrong.
             together = _together(write, before, after, nodes)
-            errors = [each for each in together if each.severity == "error"]
-            found += together
+            errors = [finding for finding in together if finding.severity == "error"]
+            findings += together
         if errors:
             return Judgement(refusals=_refusals(write, errors))
         if classes:
-            found += added(_of_classes(write, after, classes), _of_classes(write, before, classes))
+            findings += added(
+                _of_classes(write, after, classes), _of_classes(write, before, classes)
+            )
         if nodes:
-            found += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
-        lines = _lines(write, condensed(found, same_words=False))
+            findings += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
+        lines = _lines(write, condensed(findings, same_words=False))
         return Judgement(warnings=(*lines, *_of_deleted_source(write, before)))
 
     def _set(
@@ -166,19 +169,21 @@ class Judge:
         now: datetime | None,
         inputs: PluginInputs,
     ) -> _Set:
-        found = next((each for each in self._last if each.objects == objects), None)
-        if found is None:
+        judged_set = next(
+            (judged_set for judged_set in self._last if judged_set.objects == objects), None
+        )
+        if judged_set is None:
             read = self._reader.documents(objects)
             classes, findings = judge_documents(read)
             ready = self._memory.prepare(read.documents, classes, inputs)
             findings += ship_already(read.documents)
-            found = _Set(objects, read.documents, classes, findings, ready)
-        self._last = (*self._last[-1:], found)
-        found = found._replace(ready=found.ready._replace(inputs=inputs))
+            judged_set = _Set(objects, read.documents, classes, findings, ready)
+        self._last = (*self._last[-1:], judged_set)
+        judged_set = judged_set._replace(ready=judged_set.ready._replace(inputs=inputs))
         if now is None:
-            return found
-        of_time = exceptions.of_time(found.documents, now)
-        return found._replace(findings=[*found.findings, *of_time])
+            return judged_set
+        of_time = exceptions.of_time(judged_set.documents, now)
+        return judged_set._replace(findings=[*judged_set.findings, *of_time])
 
 
 def _together(
@@ -192,13 +197,13 @@ def _together(
     if write.new is None:
         return []
     if resource == names.PLACEMENT_POLICIES:
-        found = added(
+        findings = added(
             of_policy(after.ready, name, nodes, OF_A_WRITE),
             of_policy(before.ready, name, nodes, OF_A_WRITE),
         )
         return [
-            replace(each, severity="warning") if each.kind is Kind.NO_NODE else each
-            for each in found
+            replace(finding, severity="warning") if finding.kind is Kind.NO_NODE else finding
+            for finding in findings
         ]
     if resource == names.CAPACITY_CLASSES:
         classes = {name, *_complements(name, after.documents)}
@@ -209,25 +214,29 @@ def _together(
     return []
 
 
-def _of_classes(write: Write, of: _Set, classes: Mapping[str, Collection[str]]) -> list[Finding]:
-    written = [each for each in of.documents if each.file == write.place]
-    return [replace(each, severity="warning") for each in missing_classes(written, classes)]
+def _of_classes(
+    write: Write, judged_set: _Set, classes: Mapping[str, Collection[str]]
+) -> list[Finding]:
+    written = [document for document in judged_set.documents if document.file == write.place]
+    return [replace(finding, severity="warning") for finding in missing_classes(written, classes)]
 
 
-def _of_nodes(write: Write, of: _Set, nodes: Sequence[Node]) -> list[Finding]:
+def _of_nodes(write: Write, judged_set: _Set, nodes: Sequence[Node]) -> list[Finding]:
     """Return findings about the written object with these nodes: warnings, because nodes may
     change.
     """
-    written = [each for each in of.documents if each.file == write.place]
+    written = [document for document in judged_set.documents if document.file == write.place]
     # Without a policy that names an unknown class.
-    ready = {each.document.model.name for each in of.ready.policies}
-    models = [each.model for each in written if isinstance(each.model, PlacementPolicy)]
-    policies = PolicySet([each for each in models if each.name in ready], of.classes, "")
-    inputs = of.ready.inputs
+    ready = {policy.document.model.name for policy in judged_set.ready.policies}
+    models = [document.model for document in written if isinstance(document.model, PlacementPolicy)]
+    policies = PolicySet([model for model in models if model.name in ready], judged_set.classes, "")
+    inputs = judged_set.ready.inputs
     concerns = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices).concerns
-    named = {(each.model.kind, each.model.name) for each in written}
-    found = placed((each for each in concerns if (each.kind, each.name) in named), written)
-    return [replace(each, severity="warning") for each in found]
+    named = {(document.model.kind, document.model.name) for document in written}
+    findings = placed(
+        (concern for concern in concerns if (concern.kind, concern.name) in named), written
+    )
+    return [replace(finding, severity="warning") for finding in findings]
 
 
 def _of_deleted_source(write: Write, before: _Set) -> Iterator[str]:
@@ -256,8 +265,8 @@ def _complements(name: str, documents: Sequence[Document]) -> Iterator[str]:
 def _lines(write: Write, warnings: Sequence[Finding]) -> Iterator[str]:
     """Yield a line for each warning; one for all objects with the same warning."""
     files: dict[tuple[str, str], list[str]] = {}
-    for each in warnings:
-        files.setdefault((each.path, each.message), []).append(each.file)
+    for warning in warnings:
+        files.setdefault((warning.path, warning.message), []).append(warning.file)
     for (path, message), said_of in files.items():
         others = [called(file) for file in said_of if file != write.place]
         if len(others) < len(said_of):
@@ -271,18 +280,18 @@ def _refusals(write: Write, errors: Sequence[Finding]) -> tuple[str, ...]:
     resource, _, name = write.place.partition("/")
     gone = write.new is None and resource == names.CAPACITY_CLASSES
     orphans = [
-        each
-        for each in errors
-        if gone and each.about == name and each.message.startswith(UNKNOWN_CLASS)
+        error
+        for error in errors
+        if gone and error.about == name and error.message.startswith(UNKNOWN_CLASS)
     ]
     result = [_still_named(name, orphans)] if orphans else []
-    result += [_line(write, each) for each in errors if each not in orphans]
+    result += [_line(write, error) for error in errors if error not in orphans]
     more = len(result) - _MAX_ERRORS
     return (*result[:_MAX_ERRORS], f"and {more} more errors") if more > 0 else tuple(result)
 
 
 def _still_named(name: str, orphans: Sequence[Finding]) -> str:
-    who = list(dict.fromkeys(called(each.file) for each in orphans))
+    who = list(dict.fromkeys(called(orphan.file) for orphan in orphans))
     first = orphans[0]
     return (
         f"class {name!r} is used by {first_few(who, _MOST_USERS)} ({first.file}: "
@@ -302,15 +311,18 @@ def added(after: Sequence[Finding], before: Iterable[Finding]) -> list[Finding]:
     of them rejected the pods before.
     """
     before = list(before)
-    known = {_identity(each) for each in before}
-    rejected = [set(each.about.split()) for each in before if _rejects_all(each)]
+    identities = {_identity(finding) for finding in before}
+    rejected = [set(finding.about.split()) for finding in before if _rejects_all(finding)]
     return [
-        each
-        for each in after
-        if each.kind is Kind.NOT_CHECKED
+        finding
+        for finding in after
+        if finding.kind is Kind.NOT_CHECKED
         or not (
-            _identity(each) in known
-            or (_rejects_all(each) and any(some <= set(each.about.split()) for some in rejected))
+            _identity(finding) in identities
+            or (
+                _rejects_all(finding)
+                and any(some <= set(finding.about.split()) for some in rejected)
+            )
         )
     ]
 

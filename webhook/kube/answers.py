@@ -76,15 +76,15 @@ def without_depths(data: bytes, most: int = MOST_LEVELS) -> bytes:
     """Return JSON text with null in place of every object and list below `most` levels."""
     kept: list[bytes] = []
     depth = begin = 0
-    for found in _TO_BRACKET.finditer(data):
-        bracket = found[1]
+    for match in _TO_BRACKET.finditer(data):
+        bracket = match[1]
         if bracket in (b"[", b"{"):
             depth += 1
             if depth == most + 1:
-                kept += (data[begin : found.start(1)], b"null")
+                kept += (data[begin : match.start(1)], b"null")
         elif bracket:
             if depth == most + 1:
-                begin = found.end()
+                begin = match.end()
             depth -= 1
     # Text that ends inside a removed part is invalid JSON, and must stay invalid.
     return data if depth > most else b"".join((*kept, data[begin:]))
@@ -100,9 +100,9 @@ def refusal(status: int, headers: Mapping[str, str], data: bytes, call: Call) ->
     if isinstance(body, dict) and body.get("kind") == "Status":
         warned = [value for name, value in headers.items() if name.lower() == "warning"]
         return from_status(body, call, status=status, retry_after=after, warnings=warned)
-    own = body if isinstance(body, dict) else None
+    answer = body if isinstance(body, dict) else None
     text = describe_refusal(call, status, "").text
-    return ClusterError(text, status=status, retry_after=after, answer=own)
+    return ClusterError(text, status=status, retry_after=after, answer=answer)
 
 
 def from_status(

@@ -193,7 +193,11 @@ class Cache(Generic[T]):
             # A backup of etcd was restored: the newer versions no longer exist.
             self._ahead.clear()
         self._newest = version_number
-        self._ahead = {key: of for key, of in self._ahead.items() if of > version_number}
+        self._ahead = {
+            key: ahead_version
+            for key, ahead_version in self._ahead.items()
+            if ahead_version > version_number
+        }
         before = self._values
         self._values = {key: value for key, value in values.items() if value is not None}
         for key in self._ahead:
@@ -240,7 +244,9 @@ class Cache(Generic[T]):
         the collection any more; for example, its labels have changed.
         """
         self._newest = max(_number(version), self._newest)
-        for key in [key for key, of in self._ahead.items() if of <= self._newest]:
+        for key in [
+            key for key, ahead_version in self._ahead.items() if ahead_version <= self._newest
+        ]:
             del self._ahead[key]
             self._change(key, None)
 

@@ -77,11 +77,11 @@ def default_namespace(
             merged = KubeConfigMerger(named).config.value
             wanted = context or merged.get("current-context")
             contexts = [node.value for node in merged["contexts"]]
-            found: dict[str, Any] = next(
-                (each for each in contexts if each["name"] == wanted), {"context": {}}
+            entry: dict[str, Any] = next(
+                (entry for entry in contexts if entry["name"] == wanted), {"context": {}}
             )
             # An empty one is as if it were not there, as for kubectl.
-            namespace = found["context"].get("namespace")
+            namespace = entry["context"].get("namespace")
             namespace = "default" if namespace in (None, "") else namespace
             if not isinstance(namespace, str):
                 what = f"{named}: context {wanted}: namespace: want a name"
@@ -114,18 +114,18 @@ async def _from_kubeconfig(named: str, context: str) -> Configuration:
 def _check_context(named: str, context: str) -> None:
     """Raise ClusterError with the names of all contexts if there is no such one."""
     contexts = [
-        str(each.value["name"]) for each in KubeConfigMerger(named).config.value["contexts"]
+        str(entry.value["name"]) for entry in KubeConfigMerger(named).config.value["contexts"]
     ]
     if context not in contexts:
-        there = first_few(contexts, _NAMED) if contexts else "none"
-        raise ClusterError(f"{named}: there is no context {quoted(context)}; there are: {there}")
+        choices = first_few(contexts, _NAMED) if contexts else "none"
+        raise ClusterError(f"{named}: there is no context {quoted(context)}; there are: {choices}")
 
 
 @contextmanager
 def _kubeconfig(named: str) -> Iterator[None]:
     """Convert errors while reading a kubeconfig to ClusterErrors that name the file."""
     # $KUBECONFIG may list several files, as PATH does.
-    if not any(Path(each).expanduser().is_file() for each in named.split(os.pathsep) if each):
+    if not any(Path(path).expanduser().is_file() for path in named.split(os.pathsep) if path):
         raise ClusterError(
             f"{named}: there is no such kubeconfig; give another with --kubeconfig or KUBECONFIG. "
             "If it was a sandbox's: fairlead sandbox up"

@@ -157,11 +157,11 @@ class Election:
         if step == "wait":
             self._say_who_leads()
             return
-        known = None if self._tenure.gone else self._tenure.lease
+        lease = None if self._tenure.gone else self._tenure.lease
         identity, duration = self._tenure.identity, self.terms.lease_duration
-        spec = lease_spec(known, identity, duration, self.wall_clock())
+        spec = lease_spec(lease, identity, duration, self.wall_clock())
         with PassOver(HTTPStatus.CONFLICT) as conflict:
-            stored = await self._write(spec, known and known.version)
+            stored = await self._write(spec, lease and lease.version)
         if conflict.status:
             # Another client wrote first. If it is another holder, stop at once.
             await self._read_lease()
@@ -179,8 +179,8 @@ class Election:
             )
 
     async def _read_lease(self) -> None:
-        found = await self.client.find(self._collection.path_of(self.name))
-        self._tenure = self._tenure.saw(parse_lease(found) if found else None, self.clock())
+        raw_lease = await self.client.find(self._collection.path_of(self.name))
+        self._tenure = self._tenure.saw(parse_lease(raw_lease) if raw_lease else None, self.clock())
 
     async def _write(self, spec: Mapping[str, Any], version: str | None) -> dict[str, Any]:
         """Write this spec to the Lease, if it still has this version; None: create it."""

@@ -85,8 +85,8 @@ class Call(NamedTuple):
 
 def target_of(path: str) -> Target | None:
     """Return what a path is of; None for discovery, and what is not of the API's resources."""
-    found = _PATH.fullmatch(path)
-    return Target(*(part or "" for part in found.groups())) if found else None
+    match = _PATH.fullmatch(path)
+    return Target(*(part or "" for part in match.groups())) if match else None
 
 
 class Refusal(NamedTuple):
@@ -99,9 +99,9 @@ class Refusal(NamedTuple):
 def describe_refusal(call: Call, status: int, words: str) -> Refusal:
     """Return why the API server refused a call. words: the Status object's own, or empty."""
     target = target_of(call.path)
-    known = _describe_target(target, status, words) if target else ""
-    if known := known or _BY_STATUS.get(status, "").format(call=call):
-        return Refusal(known, known)
+    explanation = _describe_target(target, status, words) if target else ""
+    if explanation := explanation or _BY_STATUS.get(status, "").format(call=call):
+        return Refusal(explanation, explanation)
     if not words:
         text = f"cannot {call}: HTTP status {status}, and no reason; {_IS_IT_ONE}"
         return Refusal(text, text)
@@ -117,8 +117,10 @@ def _describe_target(target: Target, status: int, words: str) -> str:
     match status:
         case HTTPStatus.FORBIDDEN if right := NO_RIGHT.search(words):
             return _no_right(right)
-        case HTTPStatus.NOT_FOUND if found := _NO_NAMESPACE.match(words):
-            return f"there is no namespace {found[1]}: kubectl create namespace {found[1]}"
+        case HTTPStatus.NOT_FOUND if name_match := _NO_NAMESPACE.match(words):
+            return (
+                f"there is no namespace {name_match[1]}: kubectl create namespace {name_match[1]}"
+            )
         case HTTPStatus.NOT_FOUND if f'"{target.name}" not found' in words:
             return f"there is no {target}"
         case HTTPStatus.NOT_FOUND if "." in target.group and (not words or _NO_RESOURCE in words):
@@ -127,12 +129,15 @@ def _describe_target(target: Target, status: int, words: str) -> str:
                 f"{target.resource}.{target.group} is not installed. Is it the right cluster? "
                 "Check with: kubectl config current-context"
             )
-        case HTTPStatus.CONFLICT if found := _EXISTS.search(words):
-            what = f"{target.kind} {found[1]}{_where(target.namespace)}"
+        case HTTPStatus.CONFLICT if name_match := _EXISTS.search(words):
+            what = f"{target.kind} {name_match[1]}{_where(target.namespace)}"
             within = f" -n {target.namespace}" if target.namespace else ""
-            state, cure = "exists already", f"delete it: kubectl delete {target.kind} {found[1]}"
+            state, cure = (
+                "exists already",
+                f"delete it: kubectl delete {target.kind} {name_match[1]}",
+            )
             if _BEING_DELETED in words:
-                wait = f"kubectl wait --for=delete {target.kind}/{found[1]}"
+                wait = f"kubectl wait --for=delete {target.kind}/{name_match[1]}"
                 state, cure = "is being deleted", f"wait until it is gone: {wait}"
             return f"{what} {state}: choose another name, or {cure}{within}"
         case HTTPStatus.CONFLICT if _CHANGED in words:

@@ -27,8 +27,8 @@ class Kubeconfig(NamedTuple):
     def file(self) -> Path | None:
         """The file, else ~/.kube/config; None if $KUBECONFIG is set, or the file does not exist."""
         usual = Path.home() / ".kube" / "config"
-        found = usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
-        return self.given or found
+        default_path = usual if not os.environ.get("KUBECONFIG") and usual.is_file() else None
+        return self.given or default_path
 
     def client(self) -> Client:
         """Return a client of that cluster, as an asynchronous context manager."""

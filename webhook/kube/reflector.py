@@ -210,10 +210,10 @@ class Reflector(Generic[T]):
             return False
         version = ApiPath(*self.path.split("/")[1 : 3 if self.path.startswith("/api/") else 4])
         try:
-            found = await self.client.resources(version)
+            resources = await self.client.resources(version)
         except ClusterError:
             return False
-        return all(resource.get("name") != self.resource for resource in found)
+        return all(resource.get("name") != self.resource for resource in resources)
 
     async def list(self, keep: Callable[[dict[str, Any]], V]) -> Listing[V]:
         """Read the current collection without updating the cache. Raises ClusterError."""

@@ -57,12 +57,12 @@ class _Connections(RESTClientObject):
         return self.pool_manager
 
     def options(self) -> dict[str, Any]:
-        found = {
+        options = {
             "proxy": self.proxy,
             "proxy_headers": self.proxy_headers,
             "server_hostname": self.configuration.tls_server_name,
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in options.items() if value}
 
 
 class Transport:
@@ -115,11 +115,16 @@ class Transport:
         headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": "fairlead"}
 
         async def once(authorization: str) -> aiohttp.ClientResponse:
-            own = {"Authorization": authorization} if authorization else {}
+            authorization_headers = {"Authorization": authorization} if authorization else {}
             begin, answered = time.monotonic(), "no answer"
             try:
                 response = await session.request(
-                    method, url, headers={**headers, **own}, data=data, timeout=limits, **options
+                    method,
+                    url,
+                    headers={**headers, **authorization_headers},
+                    data=data,
+                    timeout=limits,
+                    **options,
                 )
                 answered = f"{response.status} {response.reason or ''}".strip()
             finally:

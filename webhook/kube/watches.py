@@ -146,8 +146,8 @@ class Watches:
                 continue
             if task := self._tasks.pop(watch):
                 task.cancel()
-            known = self._ended.get(watch.resource, WatchState())
-            self._ended[watch.resource] = known.plus(watch).ended()
+            state = self._ended.get(watch.resource, WatchState())
+            self._ended[watch.resource] = state.plus(watch).ended()
 
     def restart(self, *watches: Watch[Any]) -> None:
         """Begin these again with a list: their objects may read otherwise now.
@@ -171,15 +171,15 @@ class Watches:
 
     def states(self) -> Mapping[str, WatchState]:
         """Return the state by resource. Another thread may call it."""
-        found = dict(self._ended)
+        states = dict(self._ended)
         for watch in list(self._tasks):
-            found[watch.resource] = found.get(watch.resource, WatchState()).plus(watch)
-        return found
+            states[watch.resource] = states.get(watch.resource, WatchState()).plus(watch)
+        return states
 
     def troubles(self) -> Sequence[str]:
         """Return what is wrong with watches, each with its resource; most often nothing."""
-        found = ((watch.resource, watch.trouble()) for watch in self._tasks)
-        return tuple(dict.fromkeys(f"{name}: {trouble}" for name, trouble in found if trouble))
+        troubles = ((watch.resource, watch.trouble()) for watch in self._tasks)
+        return tuple(dict.fromkeys(f"{name}: {trouble}" for name, trouble in troubles if trouble))
 
     def __len__(self) -> int:
         return len(self._tasks)

@@ -126,7 +126,7 @@ def compiled(
         alternatives: list[Term] = [
             {"matchExpressions": [negated(r)]} for r in term["matchExpressions"]
         ]
-        products = (node_affinity.both(one, other) for one in outside for other in alternatives)
+        products = (node_affinity.both(term, other) for term in outside for other in alternatives)
         # Pruned and thinned at each step, so that the size named in the error is the true one.
         outside = node_affinity.without_redundant(
             [p for p in products if node_affinity.contradiction(p, {}) is None]
@@ -147,12 +147,16 @@ def compiled(
     return CapacityClass(name, tuple(shapes), tuple(outside), tuple(unique), keys, autoscaled)
 
 
-def complement(name: str, of: CapacityClass, *, autoscaled: bool = False) -> CapacityClass:
-    """Return the class of all nodes that are not in class `of`.
+def complement(
+    name: str, capacity_class: CapacityClass, *, autoscaled: bool = False
+) -> CapacityClass:
+    """Return the class of all nodes that are not in class `capacity_class`.
 
-    It has no taints of its own, and is not autoscaled even if `of` is.
+    It has no taints of its own, and is not autoscaled even if `capacity_class` is.
     """
-    return CapacityClass(name, of.outside, of.inside, (), of.keys, autoscaled)
+    return CapacityClass(
+        name, capacity_class.outside, capacity_class.inside, (), capacity_class.keys, autoscaled
+    )
 
 
 def names_taint(toleration: Toleration, taints: Iterable[Taint]) -> bool:

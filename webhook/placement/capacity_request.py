@@ -41,7 +41,7 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
     requests: dict[str, Request] = {}
     wrong: list[str] = []
     more = 0
-    known = ", ".join(sorted(classes)) or "none are defined"
+    class_list = ", ".join(sorted(classes)) or "none are defined"
     for entry in filter(None, (part.strip() for part in text.split(","))):
         class_name, _, rest = (part.strip() for part in entry.partition("="))
         mode, colon, weight = (part.strip() for part in rest.partition(":"))
@@ -49,7 +49,7 @@ def parse(text: str, classes: Collection[str]) -> tuple[Request, ...]:
             # Not validated: a message for each would take memory.
             more += 1
         elif class_name not in classes:
-            wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {known})")
+            wrong.append(f"there is no capacity class {quoted(class_name)} (classes: {class_list})")
         elif mode not in MODES:
             hint = guess(mode, MODES)
             wrong.append(f"{quoted(entry)}: {quoted(mode)} is not one of {', '.join(MODES)}{hint}")

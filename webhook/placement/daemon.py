@@ -26,39 +26,39 @@ class HeldOff(NamedTuple):
         return f"on {len(self.nodes)} of its {self.total} nodes, such as {node.name} ({why})"
 
 
-def held_off(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
-    """Return the nodes of pods with placement `own`, which with requirements would be `held`.
+def held_off(placement: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
+    """Return the nodes of pods with placement `placement`, which with requirements would be `held`.
 
-    `own` has the controller's tolerations, as its pods have them.
+    `placement` has the controller's tolerations, as its pods have them.
     """
-    there = template_nodes(own, nodes)
-    held = held._replace(tolerations=own.tolerations)
-    unmet = [(node, why) for node in there if (why := closed_to(held, node)) is not None]
-    return HeldOff(len(there), unmet)
+    target_nodes = template_nodes(placement, nodes)
+    held = held._replace(tolerations=placement.tolerations)
+    unmet = [(node, why) for node in target_nodes if (why := closed_to(held, node)) is not None]
+    return HeldOff(len(target_nodes), unmet)
 
 
-def stranded(own: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
+def stranded(placement: PodPlacement, held: PodPlacement, nodes: Sequence[Node]) -> HeldOff:
     """Return the nodes for which the controller creates pods that stay Pending.
 
     It goes by its template, and the pods have lost a toleration by a policy. Those that
     requirements exclude get no pod.
     """
-    off = held_off(own, held, nodes)
+    off = held_off(placement, held, nodes)
     rejected = {node.name for node, _ in off.nodes}
     lost = [
         (node, Obstacle(f"untolerated taint {taint_text(taint)}", "the node has it"))
-        for node in template_nodes(own, nodes)
+        for node in template_nodes(placement, nodes)
         if node.name not in rejected and (taint := excluding(held, node)) is not None
     ]
     return HeldOff(off.total, lost)
 
 
-def template_nodes(own: PodPlacement, nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes for which the controller creates pods with placement `own`.
+def template_nodes(placement: PodPlacement, nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes for which the controller creates pods with placement `placement`.
 
-    `own` has the controller's tolerations.
+    `placement` has the controller's tolerations.
     """
-    return [node for node in nodes if admits(own, node)]
+    return [node for node in nodes if admits(placement, node)]
 
 
 def on_node(pod: JsonObject, node: str) -> JsonObject:

@@ -55,13 +55,13 @@ class Fallback(NamedTuple):
     def lasts_until(self, capacity: str, history: History) -> datetime | None:
         """Return until when the mode is `then`; None if it is not."""
         end, times, recent = None, 0, list[datetime]()
-        for event in sorted(history.events, key=lambda each: each.time):
+        for event in sorted(history.events, key=lambda event: event.time):
             if event.capacity != capacity or (end is not None and event.time < end):
                 continue
             if event.waited is not None:
                 falls = self.pending is not None and event.waited >= self.pending.total_seconds()
             else:
-                recent = [each for each in recent if event.time - each <= self.within]
+                recent = [moment for moment in recent if event.time - moment <= self.within]
                 recent.append(event.time)
                 falls = self.disruptions is not None and len(recent) >= self.disruptions
             if falls:
@@ -84,29 +84,29 @@ class Fallback(NamedTuple):
 
 def parse_history(text: str) -> History:
     """Parse the annotation of a pod. Raises UnreadableText."""
-    found = parse_object(text)
-    return History(parse_moment(found.get("asOf")), parse_events(found.get("events")))
+    history = parse_object(text)
+    return History(parse_moment(history.get("asOf")), parse_events(history.get("events")))
 
 
-def parse_events(found: object) -> tuple[Event, ...]:
+def parse_events(events: object) -> tuple[Event, ...]:
     """Parse the events of a history. Raises UnreadableText."""
-    return tuple(map(_event, parse_list(found, _MOST_EVENTS)))
+    return tuple(map(_event, parse_list(events, _MOST_EVENTS)))
 
 
-def _event(found: object) -> Event:
-    if not isinstance(found, dict) or not isinstance(name := found.get("class"), str):
+def _event(event: object) -> Event:
+    if not isinstance(event, dict) or not isinstance(name := event.get("class"), str):
         raise UnreadableText("want events with a class and a time")
-    waited = found.get("waitedSeconds")
+    waited = event.get("waitedSeconds")
     seconds = None if waited is None else parse_count(waited, 0, _LONGEST_WAIT)
-    return Event(name, parse_moment(found.get("time")), seconds)
+    return Event(name, parse_moment(event.get("time")), seconds)
 
 
 def assumed(now: datetime, classes: Mapping[str, tuple[int, timedelta | None]]) -> History:
     """Return a history as of now: by class, how many nodes were lost, and how long one waited."""
-    losses = [Event(each, now) for each, (count, _) in classes.items() for _ in range(count)]
+    losses = [Event(name, now) for name, (count, _) in classes.items() for _ in range(count)]
     waits = [
-        Event(each, now, round(wait.total_seconds()))
-        for each, (_, wait) in classes.items()
+        Event(name, now, round(wait.total_seconds()))
+        for name, (_, wait) in classes.items()
         if wait is not None
     ]
     return History(now, (*losses, *waits))

@@ -148,23 +148,23 @@ _SAFE_SYSCTLS: Final = frozenset(
 
 
 def _weaker_security(key: str, value: Any, *, is_default: bool) -> str:
-    found = value if isinstance(value, dict) else {}
+    mapping = value if isinstance(value, dict) else {}
     match key:
         case "runAsUser" if value == 0:
             return "runs containers as root"
         # As a default it says what is so without it.
         case "runAsNonRoot" if value is False and not is_default:
             return "lets containers run as root"
-        case "seccompProfile" if found.get("type") == "Unconfined":
+        case "seccompProfile" if mapping.get("type") == "Unconfined":
             return "lets containers make every system call"
-        case "appArmorProfile" if found.get("type") == "Unconfined":
+        case "appArmorProfile" if mapping.get("type") == "Unconfined":
             return "takes AppArmor away from containers"
         case "seLinuxOptions" if (
-            found.get("type") not in _SELINUX_TYPES or found.get("user") or found.get("role")
+            mapping.get("type") not in _SELINUX_TYPES or mapping.get("user") or mapping.get("role")
         ):
             return "gives containers another SELinux context than those for containers"
         case "sysctls":
-            unsafe = [each["name"] for each in value if each["name"] not in _SAFE_SYSCTLS]
+            unsafe = [sysctl["name"] for sysctl in value if sysctl["name"] not in _SAFE_SYSCTLS]
             return f"sets unsafe kernel parameters: {', '.join(unsafe)}" if unsafe else ""
     return ""
 
@@ -278,16 +278,16 @@ def _by_name(fields: Iterable[Field]) -> Mapping[str, Field]:
 
 BY_NAME: Final = _by_name(FIELDS)
 # Of those that policies set:
-MAPS: Final = _by_name(each for each in FIELDS if each.shape is Shape.MAP)
+MAPS: Final = _by_name(field for field in FIELDS if field.shape is Shape.MAP)
 SCALARS: Final = _by_name(
-    each for each in FIELDS if each.shape is Shape.SCALAR and each.by_policies
+    field for field in FIELDS if field.shape is Shape.SCALAR and field.by_policies
 )
 # The maps that do not choose a node: merged key by key, independently of other fields.
-PLAIN_MAPS: Final = tuple(each for each in MAPS.values() if not each.chooses_node)
+PLAIN_MAPS: Final = tuple(field for field in MAPS.values() if not field.chooses_node)
 # The fields with the same name in a pod.
-OF_PODS: Final = tuple(each for each in FIELDS if each.shape is not Shape.CLASSES)
+OF_PODS: Final = tuple(field for field in FIELDS if field.shape is not Shape.CLASSES)
 # The API server drops empty parts of their values before it stores them.
-STORED_NORMAL: Final = tuple(each for each in OF_PODS if each.shape in (Shape.LIST, Shape.TERMS))
+STORED_NORMAL: Final = tuple(field for field in OF_PODS if field.shape in (Shape.LIST, Shape.TERMS))
 
 
 def is_empty(value: Json) -> bool:

@@ -51,7 +51,7 @@ def fold(
     restricted = {key for each in settings for key in each.node_keys} if ahead else ()
     for part in PARTS:
         if part == "overrides":
-            folding.add_with_node([each for each in ahead if each.key in restricted])
+            folding.add_with_node([setting for setting in ahead if setting.key in restricted])
         for setting in settings:
             if setting.part == part:
                 folding.take(setting)
@@ -114,10 +114,10 @@ class _Folding:
     def _contradict(
         self, setting: PlacementSetting, others: Sequence[PlacementSetting], reason: str = ""
     ) -> None:
-        *theirs, own = _describe_values([*others, setting])
+        *theirs, setting_text = _describe_values([*others, setting])
         pairs = zip(others, theirs, strict=True)
-        beside = " and ".join(_required(each, wanted) for each, wanted in pairs)
-        what = f"wants {own}; {beside}" if beside else f"wants {own}"
+        beside = " and ".join(_required(other, wanted) for other, wanted in pairs)
+        what = f"wants {setting_text}; {beside}" if beside else f"wants {setting_text}"
         self.ledger.note(setting, "rejected", f"{what}: {reason}" if reason else what)
         self.ledger.rejections.append(contradiction([*others, setting], reason))
 
@@ -151,11 +151,11 @@ class _Folding:
         if _obstacle([setting]):
             return []
         found = [other for other in self.standing if other.limits_nodes]
-        one = next((other for other in found if _obstacle([other, setting])), None)
-        if one is not None:
-            return [one]
-        for each in list(found):
-            others = [other for other in found if other is not each]
+        rival = next((other for other in found if _obstacle([other, setting])), None)
+        if rival is not None:
+            return [rival]
+        for candidate in list(found):
+            others = [other for other in found if other is not candidate]
             if _obstacle([*others, setting]):
                 found = others
         return found
@@ -163,14 +163,14 @@ class _Folding:
     def _against(self, others: Sequence[PlacementSetting]) -> str:
         """With which policies a setting cannot be met, by name."""
         if len(others) > 1:
-            ahead = [each.policy for each in others if self._is_ahead(each)][:1]
-            policies = [each.policy for each in others if not self._is_ahead(each)]
+            ahead = [other.policy for other in others if self._is_ahead(other)][:1]
+            policies = [other.policy for other in others if not self._is_ahead(other)]
             named = [f"policy {name}" for name in dict.fromkeys(policies)]
             return " and ".join([*named, *ahead])
-        (one,) = others
-        if self._is_ahead(one):
-            return f"{one.policy}, which set {one.field}={one.describe_value}"
-        return f"policy {one.policy} ({one.field})"
+        (other,) = others
+        if self._is_ahead(other):
+            return f"{other.policy}, which set {other.field}={other.describe_value}"
+        return f"policy {other.policy} ({other.field})"
 
     def _warn(self, setting: PlacementSetting, what: str) -> None:
         self.ledger.warnings.append(warning(f"policy {setting.policy}: {setting.field}{what}"))
@@ -216,7 +216,7 @@ def _describe_values(settings: Sequence[PlacementSetting]) -> list[str]:
     """Return what each wants; two long values are cut so that they differ."""
     if len(settings) == 2 and type(settings[0]) is type(settings[1]):
         return list(settings[0].describe_both(settings[1]))
-    return [each.describe_value for each in settings]
+    return [setting.describe_value for setting in settings]
 
 
 def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str:
@@ -224,7 +224,7 @@ def contradiction(settings: Sequence[PlacementSetting], reason: str = "") -> str
     cure."""
     if len({setting.field for setting in settings}) == 1 < len(settings) and not reason:
         pairs = zip(settings, _describe_values(settings), strict=True)
-        wanted = ", ".join(f"policy {each.policy} requires {text}" for each, text in pairs)
+        wanted = ", ".join(f"policy {setting.policy} requires {text}" for setting, text in pairs)
         what = f"{settings[0].field}: {wanted}"
     else:
         required = ", ".join(map(_required, settings, _describe_values(settings)))

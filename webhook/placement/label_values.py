@@ -66,7 +66,8 @@ def expressions(selector: Mapping[str, Any]) -> Sequence[Any]:
 def selects(selected: Mapping[str, Any], selector: str, labels: Mapping[str, str]) -> bool:
     """Return True if this selector of an entry, or of a binding, matches such labels."""
     return all(
-        holds(each, labels.get(each["key"])) for each in expressions(selected.get(selector) or {})
+        holds(expression, labels.get(expression["key"]))
+        for expression in expressions(selected.get(selector) or {})
     )
 
 

@@ -101,7 +101,7 @@ def merge(
     if ledger.rejections:
         result = pod
         # A setting that rejects the pod is not also traced as set.
-        refused = {each[:3] for each in trace if each.outcome == "rejected"}
+        refused = {entry[:3] for entry in trace if entry.outcome == "rejected"}
         trace = [e for e in trace if e.outcome == "rejected" or e[:3] not in refused]
     removed = {} if ledger.rejections else ledger.removed
     return Merged(result, trace, ledger.warnings, ledger.rejections, removed)
@@ -155,9 +155,9 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
         ledger.warn_pod(REQUIRED_NODES, "skipped", f"annotation {names.AVOID_NODES}: {why}")
 
     named = node_affinity.avoided_nodes(pod.annotations)
-    valid = [each for each in named if is_subdomain(each)]
+    valid = [name for name in named if is_subdomain(name)]
     avoided = valid[: node_affinity.MOST_AVOIDED]
-    if wrong := [each for each in named if each not in valid]:
+    if wrong := [name for name in named if name not in valid]:
         warn(f"{quoted(wrong[0])} is not the name of a node, and is left out")
     if valid != avoided:
         warn(f"it names over {len(avoided)} nodes; the first {len(avoided)} are avoided")
@@ -171,10 +171,10 @@ def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) ->
         {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in avoided
     ]
     condition: list[Term] = [{"matchFields": fields}]
-    found = condition if required is None else node_affinity.narrowed(required, condition)
+    narrowed_terms = condition if required is None else node_affinity.narrowed(required, condition)
     reason = f"annotation {names.AVOID_NODES}: {', '.join(avoided)}"
-    if all(node_affinity.contradiction(term, {}) for term in found):
+    if all(node_affinity.contradiction(term, {}) for term in narrowed_terms):
         ledger.warn_pod(REQUIRED_NODES, "set", f"{reason}: no other node meets the affinity")
-    elif found != required:
+    elif narrowed_terms != required:
         ledger.trace.append(Entry(REQUIRED_NODES, "", "pod", "set", reason))
-    return found
+    return narrowed_terms

@@ -50,10 +50,10 @@ def merge(
             changes[field.attribute] = setting.value
     # After settings that may lower the value; the lowest maximum first, because it meets the
     # others.
-    for setting in sorted(maxima, key=lambda each: int(each.value)):
+    for setting in sorted(maxima, key=lambda maximum: int(maximum.value)):
         field = SCALARS[setting.name]
-        own: int = getattr(pod, field.attribute)
-        if _lowers(field, setting, own, changes.get(field.attribute, own), ledger):
+        pod_value: int = getattr(pod, field.attribute)
+        if _lowers(field, setting, pod_value, changes.get(field.attribute, pod_value), ledger):
             changes[field.attribute] = setting.value
     return pod._replace(**changes) if changes else pod
 
@@ -65,21 +65,21 @@ def _members(
     selector: OwnerSelector | None,
     ledger: Ledger,
 ) -> dict[str, Json]:
-    own: dict[str, Json] = getattr(pod, field.attribute)
-    result = dict(own)
+    pod_members: dict[str, Json] = getattr(pod, field.attribute)
+    result = dict(pod_members)
     for setting in settings:
-        value = own.get(setting.key)
+        value = pod_members.get(setting.key)
         if pod.operating_system and field.system_of(setting.key) not in ("", pod.operating_system):
             reason = f"the API server refuses it for os.name {quoted(pod.operating_system)}"
             ledger.note(setting, "skipped", reason)
             continue
-        unset = value is None and not (setting.if_null and own)
+        unset = value is None and not (setting.if_null and pod_members)
         if selector and unset and not _may_add(setting, selector, ledger):
             continue
         has = "has others" if value is None else f"has {quoted(value)}"
         if _applies(field, setting, value, has, ledger, unset=unset):
             result[setting.key] = setting.value
-    return result if result != own else own
+    return result if result != pod_members else pod_members
 
 
 def _may_add(setting: MemberSetting, selector: OwnerSelector, ledger: Ledger) -> bool:
@@ -138,11 +138,13 @@ def _applies(
     return False
 
 
-def _lowers(field: Field, setting: ScalarSetting, own: int, value: int, ledger: Ledger) -> bool:
-    """Return whether a maximum is set: the pod was sent with `own`, and has `value` now."""
+def _lowers(
+    field: Field, setting: ScalarSetting, pod_value: int, value: int, ledger: Ledger
+) -> bool:
+    """Return whether a maximum is set: the pod was sent with `pod_value`, and has `value` now."""
     most = int(setting.value)
-    if own > most and own not in field.unwritten(""):
-        ledger.reject(setting, f"must be at most {most}; the pod has {own}")
+    if pod_value > most and pod_value not in field.unwritten(""):
+        ledger.reject(setting, f"must be at most {most}; the pod has {pod_value}")
     elif value > most:
         ledger.note(setting, "set", str(most))
         return True
@@ -170,22 +172,22 @@ def lists(
 
 
 def _note_list(setting: ListSetting, pod: PodPlacement, ledger: Ledger) -> None:
-    own = pod.lists.get(setting.name, [])
-    if all(entry in own for entry in setting.entries):
+    pod_entries = pod.lists.get(setting.name, [])
+    if all(entry in pod_entries for entry in setting.entries):
         ledger.note(setting, "kept", "the pod already has this value")
     else:
-        ledger.note(setting, "set", "appended" if own else "set")
+        ledger.note(setting, "set", "appended" if pod_entries else "set")
 
 
 def _appended(
     lists: dict[str, list[JsonObject]], name: str, entries: Sequence[Any]
 ) -> dict[str, list[JsonObject]]:
-    own = lists.get(name, [])
+    pod_entries = lists.get(name, [])
     missing: list[JsonObject] = []
     for item in entries:
-        if item not in own and item not in missing:
+        if item not in pod_entries and item not in missing:
             missing.append(item)
-    return {**lists, name: [*own, *missing]} if missing else lists
+    return {**lists, name: [*pod_entries, *missing]} if missing else lists
 
 
 def spread(bundle: Bundle, pod: PodPlacement, ledger: Ledger) -> list[JsonObject]:

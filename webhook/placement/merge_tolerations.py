@@ -37,15 +37,17 @@ def merge(
     ledger: Ledger,
 ) -> list[Toleration]:
     """Return the pod's tolerations under the bundle and the capacity modes that apply."""
-    own = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
-    result = with_seconds(own, bundle.specific) if bundle.specific else own
+    tolerations = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
+    result = with_seconds(tolerations, bundle.specific) if bundle.specific else tolerations
     # Most bundles have no such setting, and most pods have tolerations that others added.
-    has_own = any(each.if_null for each in bundle.of(TolerationSetting)) and _any_own(own, context)
+    has_own = any(each.if_null for each in bundle.of(TolerationSetting)) and _any_own(
+        tolerations, context
+    )
     for setting in bundle.of(TolerationSetting):
         if setting.if_null and has_own:
             ledger.note(setting, "kept", "the pod has tolerations of its own")
             continue
-        result = _with_setting(setting, result, own, context.facts.seconds, ledger)
+        result = _with_setting(setting, result, tolerations, context.facts.seconds, ledger)
     for settled in capacity:
         if settled.mode.tolerates and settled.capacity.taints:
             result = joined(result, settled.capacity.tolerations)
@@ -68,16 +70,16 @@ def allowed(
     added = [setting.toleration for setting in bundle.of(TolerationSetting)]
     for each in bundle.of(CapacitySetting):
         added += each.tolerated
-    given = [pattern_of(each) for each in added]
+    given = [pattern_of(toleration) for toleration in added]
     not_own = plugin_tolerations.added(context.facts)
 
-    def others(found: Sequence[Toleration], setting: AllowedSetting) -> list[Toleration]:
+    def others(tolerations: Sequence[Toleration], setting: AllowedSetting) -> list[Toleration]:
         patterns = (*setting.patterns, *given)
         return [
-            each
-            for each in found
-            if not any(pattern.allows(each) for pattern in patterns)
-            and not plugin_tolerations.is_given(each, not_own)
+            toleration
+            for toleration in tolerations
+            if not any(pattern.allows(toleration) for pattern in patterns)
+            and not plugin_tolerations.is_given(toleration, not_own)
         ]
 
     left = pod.tolerations
@@ -87,7 +89,7 @@ def allowed(
         if wrong and setting.remove and not pod.node_name:
             ledger.warn(setting, "removed", f"takes away {_shown(wrong)}; {may}")
             ledger.removed[setting.policy] = _patterns(wrong)
-            left = [each for each in left if each not in wrong]
+            left = [toleration for toleration in left if toleration not in wrong]
         elif wrong:
             cure = plugin_tolerations.cure_of(wrong, not_own) or "remove it"
             ledger.reject(setting, f"the pod tolerates {_shown(wrong)}: {cure}; {may}")
@@ -106,13 +108,13 @@ def _shown(tolerations: Sequence[Toleration]) -> str:
 
 
 def _patterns(tolerations: Sequence[Toleration]) -> list[str]:
-    return list(dict.fromkeys(str(pattern_of(each)) for each in tolerations))
+    return list(dict.fromkeys(str(pattern_of(toleration)) for toleration in tolerations))
 
 
 def _any_own(tolerations: Sequence[Toleration], context: MergeContext) -> bool:
     """Return whether the pod's author has written one of them."""
     not_own = plugin_tolerations.added(context.facts)
-    return any(plugin_tolerations.is_own(each, not_own) for each in tolerations)
+    return any(plugin_tolerations.is_own(toleration, not_own) for toleration in tolerations)
 
 
 def _filled_in(toleration: Toleration, seconds: Mapping[str, int]) -> bool:
@@ -163,11 +165,11 @@ def _without_prevented(
 def _with_setting(
     setting: TolerationSetting,
     result: list[Toleration],
-    own: Sequence[Toleration],
+    tolerations: Sequence[Toleration],
     seconds: Mapping[str, int],
     ledger: Ledger,
 ) -> list[Toleration]:
-    """Return `result` with one setting merged in; `own` are the pod's own tolerations."""
+    """Return `result` with one setting merged in; `tolerations` are the pod's own tolerations."""
     toleration = setting.toleration
     if setting.is_default:
         # If the toleration is already present, a second default is the author's own. Replacing it
@@ -177,9 +179,9 @@ def _with_setting(
             if same_key and _filled_in(other, seconds) and covers(toleration, other):
                 ledger.note(setting, "set", "instead of the API server's default")
                 return [*result[:at], toleration, *result[at + 1 :]]
-    if toleration in own:
+    if toleration in tolerations:
         ledger.note(setting, "kept", "the pod already has this value")
-    elif not covered(toleration, own):
+    elif not covered(toleration, tolerations):
         ledger.note(setting, "set", "added")
     elif not setting.is_default and normal(toleration).effect == NO_EXECUTE:
         ledger.note(setting, "set", "put before what tolerates the same taint")

@@ -44,8 +44,8 @@ def judge(
     if pod.operating_system:
         # No scheduler reads spec.os, and a kubelet of another system rejects the pod.
         selector = {names.OS_LABEL: pod.operating_system, **selector}
-    own = conjoined(pod.required, [a.condition for a in asked])
-    possible = node_affinity.satisfiable(own, selector)
+    terms = conjoined(pod.required, [a.condition for a in asked])
+    possible = node_affinity.satisfiable(terms, selector)
     for setting in settings:
         if isinstance(setting, MemberSetting):
             pod_value = selector.get(setting.key)
@@ -53,14 +53,14 @@ def judge(
                 wanted, other = quoted_both(setting.value, pod_value)
                 ledger.reject(setting, f"must be {wanted}; the pod has {other}")
             elif possible and not node_affinity.satisfiable(
-                own, {**selector, setting.key: setting.value}
+                terms, {**selector, setting.key: setting.value}
             ):
                 ledger.reject(
                     setting,
                     f"must be {quoted(setting.value)}; {_own_word(pod, asked, [setting.key])}",
                 )
         elif possible and not node_affinity.satisfiable(
-            conjoined(own, [setting.condition]), selector
+            conjoined(terms, [setting.condition]), selector
         ):
             ledger.reject(setting, f"leaves no node; {_own_word(pod, asked, setting.node_keys)}")
 
@@ -102,13 +102,15 @@ def judge_result(
     ledger: Ledger,
 ) -> None:
     """Reject the pod, for which no node is left, unless it already had none."""
-    own = conjoined(pod.required, [a.condition for a in asked])
-    if not node_affinity.satisfiable(own, pod.node_selector):
+    terms = conjoined(pod.required, [a.condition for a in asked])
+    if not node_affinity.satisfiable(terms, pod.node_selector):
         ledger.warn_pod("nodeSelector, affinity", "kept", "no node meets the pod's own settings")
         return
     hard = [w for w in bundle.on_nodes if not w.is_default]
     guilty = [
-        setting for setting in hard if not with_settings(Demand(selector, own), [setting]).possible
+        setting
+        for setting in hard
+        if not with_settings(Demand(selector, terms), [setting]).possible
     ]
     for setting in guilty or hard:
         what = (

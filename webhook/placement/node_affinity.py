@@ -90,22 +90,22 @@ def is_empty(term: Term) -> bool:
     return not term.get("matchExpressions") and not term.get("matchFields")
 
 
-def both(one: Term, other: Term) -> Term:
+def both(term: Term, other: Term) -> Term:
     """Return the conjunction of two terms. Identical expressions are not repeated."""
     result: Term = {}
-    expressions = _union(one.get("matchExpressions"), other.get("matchExpressions"))
+    expressions = _union(term.get("matchExpressions"), other.get("matchExpressions"))
     if expressions:
         result["matchExpressions"] = expressions
-    fields = _union(one.get("matchFields"), other.get("matchFields"))
+    fields = _union(term.get("matchFields"), other.get("matchFields"))
     if fields:
         result["matchFields"] = fields
     return result
 
 
 def _union(
-    one: Sequence[Requirement] | None, other: Sequence[Requirement] | None
+    requirements: Sequence[Requirement] | None, other: Sequence[Requirement] | None
 ) -> list[Requirement]:
-    result = list(one or ())
+    result = list(requirements or ())
     result.extend(r for r in other or () if r not in result)
     return result
 
@@ -134,7 +134,7 @@ def implied(terms: Sequence[Term], condition: Sequence[Term]) -> list[bool]:
         return [True] * len(terms)
     index = _by_rarest(parts)
     return [
-        any(part <= whole for each in whole for part in index.get(each, ()))
+        any(part <= whole for requirement in whole for part in index.get(requirement, ()))
         for whole in _sets_of(terms)
     ]
 
@@ -146,10 +146,10 @@ def _by_rarest(parts: Sequence[_Parts]) -> Mapping[Hashable, Sequence[_Parts]]:
     """Return each part by its rarest requirement, where it is looked for: all pairs would take a
     second."""
     counted = Counter(requirement for part in parts for requirement in part)
-    found: dict[Hashable, list[_Parts]] = {}
+    parts_by_rarest: dict[Hashable, list[_Parts]] = {}
     for part in parts:
-        found.setdefault(min(part, key=counted.__getitem__), []).append(part)
-    return found
+        parts_by_rarest.setdefault(min(part, key=counted.__getitem__), []).append(part)
+    return parts_by_rarest
 
 
 def _sets_of(terms: Iterable[Term]) -> list[_Parts]:
@@ -158,8 +158,11 @@ def _sets_of(terms: Iterable[Term]) -> list[_Parts]:
     return [
         frozenset(
             (
-                *((False, hashable(each)) for each in term.get("matchExpressions") or ()),
-                *((True, hashable(each)) for each in term.get("matchFields") or ()),
+                *(
+                    (False, hashable(requirement))
+                    for requirement in term.get("matchExpressions") or ()
+                ),
+                *((True, hashable(requirement)) for requirement in term.get("matchFields") or ()),
             )
         )
         for term in terms
@@ -171,12 +174,12 @@ def _hashing() -> Callable[[Requirement], Hashable]:
 
     The terms of a conjunction share the requirements of its conditions.
     """
-    known: dict[int, Hashable] = {}
+    hash_by_id: dict[int, Hashable] = {}
 
-    def hashable(each: Requirement) -> Hashable:
-        if id(each) not in known:
-            known[id(each)] = _hashable(each)
-        return known[id(each)]
+    def hashable(requirement: Requirement) -> Hashable:
+        if id(requirement) not in hash_by_id:
+            hash_by_id[id(requirement)] = _hashable(requirement)
+        return hash_by_id[id(requirement)]
 
     return hashable
 
@@ -188,7 +191,9 @@ def _hashable(value: Any) -> Hashable:
         # Mostly of a requirement's values, which are strings.
         whole = tuple(value)
         return (
-            whole if all(each.__class__ is str for each in whole) else tuple(map(_hashable, whole))
+            whole
+            if all(element.__class__ is str for element in whole)
+            else tuple(map(_hashable, whole))
         )
     scalar: Hashable = value
     return scalar
@@ -221,13 +226,13 @@ def _different(terms: list[Term]) -> list[Term]:
     if len(terms) ** 2 <= _PAIRS_UNPREPARED:
         return [term for at, term in enumerate(terms) if term not in terms[:at]]
     hashable = _hashing()
-    found: dict[Hashable, Term] = {}
+    term_by_content: dict[Hashable, Term] = {}
     for term in terms:
         # Both lists are given, or None.
         parts: Any = term.items()
         same = frozenset((name, part and tuple(map(hashable, part))) for name, part in parts)
-        found.setdefault(same, term)
-    return list(found.values())
+        term_by_content.setdefault(same, term)
+    return list(term_by_content.values())
 
 
 def conjunction(conditions: Iterable[Sequence[Term]]) -> list[Term] | None:
@@ -257,7 +262,7 @@ def without_redundant(terms: Sequence[Term]) -> list[Term]:
 
 def _without_redundant(terms: Sequence[Term]) -> list[Term]:
     sets = _sets_of(terms)
-    first = {each: at for at, each in reversed([*enumerate(sets)]) if each}
+    first = {parts: at for at, parts in reversed([*enumerate(sets)]) if parts}
     index = _by_rarest([*first])
     return [
         term
@@ -265,7 +270,9 @@ def _without_redundant(terms: Sequence[Term]) -> list[Term]:
         if not whole
         or (
             first[whole] == at
-            and not any(part < whole for each in whole for part in index.get(each, ()))
+            and not any(
+                part < whole for requirement in whole for part in index.get(requirement, ())
+            )
         )
     ]
 

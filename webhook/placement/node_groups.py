@@ -43,9 +43,9 @@ class Alike:
         """Add the node to the count, or with -1 remove it."""
         self.count += by
         room = node.allocatable
-        _, known = self.rooms.get(id(room), (room, 0))
-        if known + by:
-            self.rooms[id(room)] = (room, known + by)
+        _, node_count = self.rooms.get(id(room), (room, 0))
+        if node_count + by:
+            self.rooms[id(room)] = (room, node_count + by)
         else:
             del self.rooms[id(room)]
 
@@ -106,15 +106,15 @@ class NodeGroups:
                 yield room
 
     def _grouping(self, keys: _Keys) -> dict[_Key, Alike]:
-        found = self._groupings.pop(keys, None)
-        if found is None:
-            found = {}
+        groups = self._groupings.pop(keys, None)
+        if groups is None:
+            groups = {}
             for entry in self._nodes.values():
-                _add_to_groups(found, keys, entry, 1)
-            self._make_room(len(found))
+                _add_to_groups(groups, keys, entry, 1)
+            self._make_room(len(groups))
         # Ordered by last use.
-        self._groupings[keys] = found
-        return found
+        self._groupings[keys] = groups
+        return groups
 
     def _make_room(self, more: int) -> None:
         total = more + sum(map(len, self._groupings.values()))
@@ -136,11 +136,11 @@ class NodeGroups:
 def _add_to_groups(groups: dict[_Key, Alike], keys: _Keys, entry: _Entry, by: int) -> None:
     node, closed = entry
     get = node.labels.get
-    key = (closed, *[node.name if each == _NAME else get(each) for each in keys])
+    key = (closed, *[node.name if label == _NAME else get(label) for label in keys])
     alike = groups.get(key)
     if alike is None:
         # Only the labels that define the group: other nodes of it may not have the rest.
-        kept = {each: value for each in keys if (value := get(each)) is not None}
+        kept = {label: value for label in keys if (value := get(label)) is not None}
         alike = groups[key] = Alike(node._replace(labels=kept))
     alike.add(node, by)
     if not alike.count:

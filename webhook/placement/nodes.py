@@ -157,11 +157,11 @@ def survey(
     admitted: list[str] = []
     shut: dict[str, list[str]] = {}
     for node in nodes:
-        found = (closed_to(made, node) if made else None) or obstacle(pod, requests, node)
-        if found is None:
+        first_obstacle = (closed_to(made, node) if made else None) or obstacle(pod, requests, node)
+        if first_obstacle is None:
             admitted.append(node.name)
         else:
-            shut.setdefault(found.condition, []).append(node.name)
+            shut.setdefault(first_obstacle.condition, []).append(node.name)
     groups = [Shut(condition, tuple(names)) for condition, names in shut.items()]
     groups.sort(key=lambda group: (-len(group.nodes), group.condition))
     return Survey(tuple(admitted), tuple(groups))
@@ -181,8 +181,8 @@ def closed_to(pod: PodPlacement, node: Node) -> Obstacle | None:
     """Return the first condition on name, labels and taints that excludes the pod, or None."""
     if pod.node_name and pod.node_name != node.name:
         return Obstacle(f"nodeName {pod.node_name}", "the pod is bound to that node")
-    found = _selector(pod, node) or _affinity(pod, node) or _topology(pod, node)
-    return found or _taints(pod, node)
+    first_obstacle = _selector(pod, node) or _affinity(pod, node) or _topology(pod, node)
+    return first_obstacle or _taints(pod, node)
 
 
 def too_small(
@@ -196,8 +196,10 @@ def too_small(
     lack = lacking(requests, allocatable)
     if lack is None:
         return None
-    resource, asked, there = lack
-    actual = f"the node has {quantity.format_quantity(resource, there) if there else 'none'}"
+    resource, asked, available = lack
+    actual = (
+        f"the node has {quantity.format_quantity(resource, available) if available else 'none'}"
+    )
     return Obstacle(f"requests {resource} {quantity.format_quantity(resource, asked)}", actual)
 
 
@@ -303,9 +305,11 @@ def stay(pod: PodPlacement, node: Node) -> int | None:
     getMinTolerationTime, k8s.io/kubernetes v1.36, pkg/controller/tainteviction.
     """
     evicting = [taint for taint in node.taints if taint.get("effect") == NO_EXECUTE]
-    found = [next((t for t in pod.tolerations if tolerates(t, each)), None) for each in evicting]
-    given = [each.get("tolerationSeconds") for each in found if each]
-    seconds = [each for each in given if each is not None]
+    tolerations = [
+        next((t for t in pod.tolerations if tolerates(t, taint)), None) for taint in evicting
+    ]
+    given = [toleration.get("tolerationSeconds") for toleration in tolerations if toleration]
+    seconds = [value for value in given if value is not None]
     return max(min(seconds), 0) if seconds else None
 
 

@@ -52,7 +52,11 @@ def makers(pod: PodPlacement, classes: Iterable[CapacityClass], groups: NodeGrou
     """
     if pod.node_name:
         return []
-    return sorted(each.name for each in classes if each.autoscaled and _could(pod, each, groups))
+    return sorted(
+        capacity.name
+        for capacity in classes
+        if capacity.autoscaled and _could(pod, capacity, groups)
+    )
 
 
 def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bool:
@@ -60,18 +64,20 @@ def _could(pod: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> bo
     alike = groups.groups_for(pod, capacity.keys)
     if len(alike) * len(inside) * work(pod) > _MOST_LOOKS:
         return True
-    there = [
-        each.node for each in alike if node_affinity.holds(inside, each.node.labels, each.node.name)
+    nodes = [
+        group.node
+        for group in alike
+        if node_affinity.holds(inside, group.node.labels, group.node.name)
     ]
-    return could_make(pod, capacity, there)
+    return could_make(pod, capacity, nodes)
 
 
-def could_make(pod: PodPlacement, capacity: CapacityClass, there: Iterable[Node]) -> bool:
-    """Return whether an autoscaled class could make a node for the pod; `there` are its nodes."""
+def could_make(pod: PodPlacement, capacity: CapacityClass, nodes: Iterable[Node]) -> bool:
+    """Return whether an autoscaled class could make a node for the pod; `nodes` are its nodes."""
     inside = capacity.inside
     like = [
         _Model(node.labels, [taint for taint in node.taints if not passing(taint)])
-        for node in there
+        for node in nodes
     ]
     models = [model for model in like if untolerated(model.taints, pod.tolerations) is None]
     if _opens(capacity, pod):
@@ -129,4 +135,4 @@ def _value(key: str, model: _Model) -> str | None:
 
 
 def _holds(requirements: Sequence[Requirement], value: str | None) -> bool:
-    return all(label_values.holds(each, value) for each in requirements)
+    return all(label_values.holds(requirement, value) for requirement in requirements)

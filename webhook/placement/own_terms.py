@@ -28,7 +28,7 @@ _TERM_MAX_CHARACTERS: Final = 200
 _ALL: Final[list[Toleration]] = [{"operator": "Exists"}]
 
 
-def why_none_fits(own: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> str:
+def why_none_fits(placement: PodPlacement, capacity: CapacityClass, groups: NodeGroups) -> str:
     """Return why the class has no node for the author's own terms; empty if that is not the cause.
 
     It is the cause if the class has nodes, or an autoscaler for them, no such node meets the
@@ -36,12 +36,12 @@ def why_none_fits(own: PodPlacement, capacity: CapacityClass, groups: NodeGroups
     Taints, sizes and free room are not compared: policies tolerate the taints of a class, and a
     pod that is too large for the nodes that are left waits for others.
     """
-    terms = own._replace(tolerations=_ALL)
+    terms = placement._replace(tolerations=_ALL)
     looks = MOST_LOOKS // work(terms)
     inside: list[Node] = []
     others = False
-    for count, each in enumerate(groups.groups_for(terms, capacity.keys), 1):
-        node = each.node
+    for count, group in enumerate(groups.groups_for(terms, capacity.keys), 1):
+        node = group.node
         if count > looks:
             return f"the Run's own terms are too long to be compared with class {capacity.name}"
         fits = admits(terms, node)
@@ -58,7 +58,7 @@ def why_none_fits(own: PodPlacement, capacity: CapacityClass, groups: NodeGroups
             return ""
     elif not inside:
         return ""
-    excluding = {found.condition for node in inside if (found := closed_to(terms, node))}
+    excluding = {obstacle.condition for node in inside if (obstacle := closed_to(terms, node))}
     what = (
         cut(min(excluding), _TERM_MAX_CHARACTERS)
         if excluding

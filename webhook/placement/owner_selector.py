@@ -43,11 +43,15 @@ class OwnerSelector(NamedTuple):
 
     def broken_by(self, key: str, value: str) -> str:
         """Return the first requirement that a pod with this further label does not meet, or ""."""
-        for each in self.conditions:
+        for condition in self.conditions:
             # Any other operator, or NotIn without values, is not valid: whom it selects is unknown.
-            holds = each["operator"] == "NotIn" and each["values"] and value not in each["values"]
-            if each["key"] == key and not holds:
-                return format_requirement(each)
+            holds = (
+                condition["operator"] == "NotIn"
+                and condition["values"]
+                and value not in condition["values"]
+            )
+            if condition["key"] == key and not holds:
+                return format_requirement(condition)
         return ""
 
 
@@ -79,12 +83,12 @@ def conditions_of(workload: Mapping[str, Any]) -> tuple[Requirement, ...]:
     """
     selector = as_object(as_object(workload.get("spec")).get("selector"))
     return tuple(
-        {"key": each["key"], "operator": operator, "values": _texts(each.get("values"))}
-        for each in objects_in(selector.get("matchExpressions"))
-        if isinstance(each.get("key"), str)
-        and (operator := str(each.get("operator"))) not in ("In", "Exists")
+        {"key": expression["key"], "operator": operator, "values": _texts(expression.get("values"))}
+        for expression in objects_in(selector.get("matchExpressions"))
+        if isinstance(expression.get("key"), str)
+        and (operator := str(expression.get("operator"))) not in ("In", "Exists")
     )
 
 
 def _texts(values: object) -> list[str]:
-    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []

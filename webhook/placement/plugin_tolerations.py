@@ -38,22 +38,24 @@ class AnnotatedLabels(dict[str, str]):
     @classmethod
     def of(cls, labels: Mapping[str, str], annotations: object) -> AnnotatedLabels:
         """Return the labels with what counts of the annotations."""
-        found = cls(labels)
+        annotated_labels = cls(labels)
         text = annotations.get(_DEFAULTS) if isinstance(annotations, dict) else None
         if isinstance(text, str):
-            found.default_tolerations = text
-        return found
+            annotated_labels.default_tolerations = text
+        return annotated_labels
 
     @classmethod
     def giving(cls, labels: Mapping[str, str], tolerations: object) -> AnnotatedLabels:
         """Return the labels with an annotation that gives these tolerations."""
         return cls.of(labels, {_DEFAULTS: json.dumps(tolerations)})
 
-    def added_to(self, known: Mapping[str, str]) -> AnnotatedLabels:
-        """Return what a namespace that is `known` has after `kubectl apply` of this one."""
-        found = AnnotatedLabels({**known, **self})
-        found.default_tolerations = self.default_tolerations or default_tolerations_of(known)
-        return found
+    def added_to(self, old_labels: Mapping[str, str]) -> AnnotatedLabels:
+        """Return what a namespace that is `old_labels` has after `kubectl apply` of this one."""
+        annotated_labels = AnnotatedLabels({**old_labels, **self})
+        annotated_labels.default_tolerations = self.default_tolerations or default_tolerations_of(
+            old_labels
+        )
+        return annotated_labels
 
     def __eq__(self, other: object) -> bool:
         """Compare both parts: caches replace what differs."""
@@ -125,8 +127,8 @@ def _extended_resources(facts: Facts) -> Iterator[Added]:
 
 def _restriction(facts: Facts) -> Iterator[Added]:
     """Those of the namespace, and one for pods that are not BestEffort."""
-    for each in namespace_tolerations(facts.namespace):
-        yield Added(each, RESTRICTION)
+    for toleration in namespace_tolerations(facts.namespace):
+        yield Added(toleration, RESTRICTION)
     if not is_best_effort(facts.spec):
         pressure = "node.kubernetes.io/memory-pressure"
         yield Added({"key": pressure, "operator": "Exists", "effect": "NoSchedule"}, RESTRICTION)
@@ -134,13 +136,13 @@ def _restriction(facts: Facts) -> Iterator[Added]:
 
 def _runtime_class(facts: Facts) -> Iterator[Added]:
     scheduling = as_object(as_object(facts.runtime_class).get("scheduling"))
-    for each in _readable(objects_in(scheduling.get("tolerations"))):
-        yield Added(each, "RuntimeClass")
+    for toleration in _readable(objects_in(scheduling.get("tolerations"))):
+        yield Added(toleration, "RuntimeClass")
 
 
 def _daemon_set(facts: Facts) -> Iterator[Added]:
-    for each in daemon_set_tolerations(facts.spec) if facts.daemon_set else ():
-        yield Added(each, "DaemonSet")
+    for toleration in daemon_set_tolerations(facts.spec) if facts.daemon_set else ():
+        yield Added(toleration, "DaemonSet")
 
 
 def _flavor(facts: Facts) -> Iterator[Added]:
@@ -150,8 +152,8 @@ def _flavor(facts: Facts) -> Iterator[Added]:
         spec = as_object(flavor.get("spec"))
         labels = as_object(spec.get("nodeLabels"))
         if labels and labels.items() <= selector.items():
-            for each in _readable(objects_in(spec.get("tolerations"))):
-                yield Added(each, "Kueue")
+            for toleration in _readable(objects_in(spec.get("tolerations"))):
+                yield Added(toleration, "Kueue")
 
 
 _ROWS: Final[Mapping[str, _Row]] = {
@@ -166,32 +168,32 @@ _ROWS: Final[Mapping[str, _Row]] = {
 
 def added(facts: Facts, by: Iterable[str] = tuple(_ROWS)) -> list[Added]:
     """Return what these plugins and controllers, or all, may add to the pod."""
-    return [each for name in by for each in _ROWS[name](facts)]
+    return [addition for name in by for addition in _ROWS[name](facts)]
 
 
-def is_own(toleration: Toleration, found: Iterable[Added]) -> bool:
+def is_own(toleration: Toleration, additions: Iterable[Added]) -> bool:
     """Return whether the toleration is its author's: nobody else adds it."""
-    return all(normal(toleration) != normal(each.toleration) for each in found)
+    return all(normal(toleration) != normal(addition.toleration) for addition in additions)
 
 
-def is_given(toleration: Toleration, found: Iterable[Added]) -> bool:
+def is_given(toleration: Toleration, additions: Iterable[Added]) -> bool:
     """Return whether it is about no other taints, and for no other time, than one that is added.
 
     What the author could get by asking is not given.
     """
-    own = normal(toleration).seconds
+    seconds = normal(toleration).seconds
     return any(
-        not each.cure
-        and covers(each.toleration, toleration)
-        and normal(each.toleration).seconds in (None, own)
-        for each in found
+        not addition.cure
+        and covers(addition.toleration, toleration)
+        and normal(addition.toleration).seconds in (None, seconds)
+        for addition in additions
     )
 
 
-def cure_of(tolerations: Iterable[Toleration], found: Iterable[Added]) -> str:
+def cure_of(tolerations: Iterable[Toleration], additions: Iterable[Added]) -> str:
     """Return how to lose tolerations that others add; else no text."""
-    every = [normal(each) for each in tolerations]
-    return ", ".join(e.cure for e in found if e.cure and normal(e.toleration) in every)
+    every = [normal(toleration) for toleration in tolerations]
+    return ", ".join(e.cure for e in additions if e.cure and normal(e.toleration) in every)
 
 
 def daemon_set_tolerations(spec: Mapping[str, Any]) -> list[Toleration]:
@@ -223,8 +225,11 @@ def namespace_tolerations(text: str) -> list[Toleration]:
 
 def _readable(tolerations: Iterable[JsonObject]) -> list[Toleration]:
     return [
-        each  # type: ignore[misc]
-        for each in tolerations
-        if all(isinstance(each.get(name) or "", str) for name in _FIELDS)
-        and (each.get("tolerationSeconds") is None or type(each["tolerationSeconds"]) is int)
+        toleration  # type: ignore[misc]
+        for toleration in tolerations
+        if all(isinstance(toleration.get(name) or "", str) for name in _FIELDS)
+        and (
+            toleration.get("tolerationSeconds") is None
+            or type(toleration["tolerationSeconds"]) is int
+        )
     ]

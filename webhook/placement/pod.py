@@ -32,7 +32,9 @@ AFFINITY_LISTS = {
     "affinity.podAntiAffinity.preferred": ("podAntiAffinity", PREFERRED),
 }
 # Those that the scheduler must enforce, all about other pods.
-REQUIRED_LISTS = frozenset(name for name, (_, of) in AFFINITY_LISTS.items() if of == REQUIRED)
+REQUIRED_LISTS = frozenset(
+    name for name, (_, list_name) in AFFINITY_LISTS.items() if list_name == REQUIRED
+)
 PREFERRED_NODES = "affinity.nodeAffinity.preferred"
 REQUIRED_NODES: Final = "affinity.nodeAffinity.required"
 # The maximum of each, before and after placement: a placed pod may be sent again.

@@ -62,25 +62,31 @@ def with_pod_requests(spec: JsonObject) -> JsonObject:
 
     Source: defaultPodRequests in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
     """
-    own = as_object(spec.get("resources"))
-    limits, given = amounts(own.get("limits")), amounts(own.get("requests"))
+    pod_resources = as_object(spec.get("resources"))
+    limits, given = amounts(pod_resources.get("limits")), amounts(pod_resources.get("requests"))
     of_containers = _of_containers(spec, "requests")
     added = {name: of_containers.get(name, limits.get(name)) for name in _OF_PODS}
     texts = {name: f"{nano}n" for name, nano in added.items() if nano and name not in given}
     if not limits or not texts:
         return spec
-    return {**spec, "resources": {**own, "requests": {**as_object(own.get("requests")), **texts}}}
+    return {
+        **spec,
+        "resources": {
+            **pod_resources,
+            "requests": {**as_object(pod_resources.get("requests")), **texts},
+        },
+    }
 
 
 def extended_requests(spec: Mapping[str, Any]) -> Mapping[str, int]:
     """Return the most nanos that a container of the v1.PodSpec requests of each extended resource;
     also what is requested by zero."""
-    found: _Amounts = {}
+    amount_by_name: _Amounts = {}
     for container in _containers(spec):
         for name, nano in of_container(container, "requests").items():
             if is_extended(name):
-                found[name] = max(nano, found.get(name, 0))
-    return found
+                amount_by_name[name] = max(nano, amount_by_name.get(name, 0))
+    return amount_by_name
 
 
 def is_best_effort(spec: Mapping[str, Any]) -> bool:
@@ -92,9 +98,9 @@ def is_best_effort(spec: Mapping[str, Any]) -> bool:
     holders: Iterable[Mapping[str, Any]] = [spec] if isinstance(of_pod, dict) else _containers(spec)
     return not any(
         amount > 0 and name in _OF_PODS
-        for each in holders
+        for holder in holders
         for kind in ("requests", "limits")
-        for name, amount in amounts(as_object(each.get("resources")).get(kind)).items()
+        for name, amount in amounts(as_object(holder.get("resources")).get(kind)).items()
     )
 
 
@@ -110,9 +116,12 @@ def device_resources(classes: Mapping[str, JsonObject] | None) -> frozenset[str]
     """
     if classes is None:
         return None
-    own = (as_object(each.get("spec")).get("extendedResourceName") for each in classes.values())
-    named = (each for each in own if isinstance(each, str))
-    return frozenset([*named, *(f"{DEVICES}{each}" for each in classes)])
+    resource_names = (
+        as_object(device_class.get("spec")).get("extendedResourceName")
+        for device_class in classes.values()
+    )
+    named = (name for name in resource_names if isinstance(name, str))
+    return frozenset([*named, *(f"{DEVICES}{class_name}" for class_name in classes)])
 
 
 def with_devices(
@@ -131,8 +140,10 @@ def with_devices(
     if provided is None:
         able = [name for name in requests if is_extended(name) or name.startswith(DEVICES)]
         rooms = [*nodes] if able else []
-        there = {name for name in able if any(room is None or room.get(name) for room in rooms)}
-        provided = [name for name in able if name not in there]
+        node_resources = {
+            name for name in able if any(room is None or room.get(name) for room in rooms)
+        }
+        provided = [name for name in able if name not in node_resources]
     return {f"{_BY_DRA}{n}" if n in provided else n: amount for n, amount in requests.items()}
 
 
@@ -237,11 +248,11 @@ def lacking(requests: Mapping[str, int], allocatable: Mapping[str, int] | None) 
         return Lack(_PODS, 1, allocatable.get(_PODS, 0))
     if all(allocatable.get(name, 0) >= asked for name, asked in requests.items()):
         return None
-    found = (
-        Lack(resource, asked, there)
+    lacks = (
+        Lack(resource, asked, available)
         for name, asked in requests.items()
         for resource in (name.removeprefix(_BY_DRA),)
-        for there in (allocatable.get(resource, 0),)
-        if there < asked and (there or resource == name)
+        for available in (allocatable.get(resource, 0),)
+        if available < asked and (available or resource == name)
     )
-    return min(found, default=None)
+    return min(lacks, default=None)

@@ -53,10 +53,10 @@ def nanos(text: str | float) -> int:
 
 @lru_cache(maxsize=4096)
 def _nanos(text: str) -> int:
-    found = _FORM.fullmatch(text)
-    if found is None or not (found[2] or found[3]):
+    match = _FORM.fullmatch(text)
+    if match is None or not (match[2] or match[3]):
         raise InvalidQuantity(f"{text!r} is not a quantity, such as 4, 500m or 16Gi")
-    sign, whole, fraction, binary, decimal, exponent = found.groups()
+    sign, whole, fraction, binary, decimal, exponent = match.groups()
     digits = int((whole or "") + (fraction or ""))
     shift = 9 - len(fraction or "")
     if binary:

@@ -48,16 +48,18 @@ def deciding_plugins(
     `added`: the tolerations that each of them adds, if it runs.
     """
     wide = tolerating(pod, added)
-    found: dict[str, None] = {}
+    plugins: dict[str, None] = {}
     for node in nodes:
         by = [
             name
             for name, tolerations in added.items()
-            if any(tolerates(each, taint) for each in tolerations for taint in node.taints)
+            if any(
+                tolerates(toleration, taint) for toleration in tolerations for taint in node.taints
+            )
         ]
         if by and obstacle(pod, requests, node) and obstacle(wide, requests, node) is None:
-            found |= dict.fromkeys(by)
-    return tuple(found)
+            plugins |= dict.fromkeys(by)
+    return tuple(plugins)
 
 
 def tolerating(pod: PodPlacement, added: Mapping[str, Sequence[Toleration]]) -> PodPlacement:

@@ -394,8 +394,8 @@ class AllowedSetting(PlacementSetting):
     @property
     def describe_allowed(self) -> str:
         """What a message says after the tolerations that are not allowed."""
-        own = f"{self.describe_value}, and " if self.patterns else ""
-        return f"allowed are {own}those of policies"
+        patterns_text = f"{self.describe_value}, and " if self.patterns else ""
+        return f"allowed are {patterns_text}those of policies"
 
     def agrees(self, other: Self) -> bool:
         return (self.patterns, self.remove) == (other.patterns, other.remove)

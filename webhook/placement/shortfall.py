@@ -70,9 +70,9 @@ def shortfall(
     node meets, or those that no node meets together.
     """
     met = [_meeting(condition, groups) for condition in conditions]
-    counts = [each.count for each in groups]
+    counts = [group.count for group in groups]
     together = set(range(len(counts))).intersection(*met)
-    numbers = [sum(counts[at] for at in each) for each in met]
+    numbers = [sum(counts[at] for at in positions) for positions in met]
     if not counts:
         return Shortfall("the cluster has no nodes")
     if whole and any(at in together and not whole.holds(a.node) for at, a in enumerate(groups)):
@@ -82,8 +82,8 @@ def shortfall(
         together &= met[-1]
     if not together:
         return _apart(conditions, met, numbers)
-    closest = [each for at, each in enumerate(groups) if at in together]
-    total = sum(each.count for each in closest)
+    closest = [group for at, group in enumerate(groups) if at in together]
+    total = sum(group.count for group in closest)
     why = _closed(closest, total, pod, requests)
     if not conditions:
         return Shortfall(why)
@@ -98,18 +98,18 @@ def _meeting(condition: Condition, groups: Iterable[Alike]) -> set[int]:
     """
     keys = node_affinity.keys(condition.terms)
     if len(keys) != 1 or any(term.get("matchFields") for term in condition.terms):
-        return {at for at, each in enumerate(groups) if condition.holds(each.node)}
+        return {at for at, group in enumerate(groups) if condition.holds(group.node)}
     (key,) = keys
     by_value: dict[str | None, bool] = {}
-    found = set()
-    for at, each in enumerate(groups):
-        value = each.node.labels.get(key)
+    positions = set()
+    for at, group in enumerate(groups):
+        value = group.node.labels.get(key)
         holds = by_value.get(value)
         if holds is None:
-            holds = by_value[value] = condition.holds(each.node)
+            holds = by_value[value] = condition.holds(group.node)
         if holds:
-            found.add(at)
-    return found
+            positions.add(at)
+    return positions
 
 
 def _rarest(conditions: Sequence[Condition], numbers: Sequence[int]) -> tuple[Condition, ...]:
@@ -143,7 +143,7 @@ def _apart(
                 return Shortfall(what, (one, two))
     named = _rarest(conditions, numbers)
     of_each = {id(c): number for c, number in zip(conditions, numbers, strict=True)}
-    single = ", ".join(f"{each} matches {of_each[id(each)]}" for each in named)
+    single = ", ".join(f"{condition} matches {of_each[id(condition)]}" for condition in named)
     return Shortfall(f"none meets all {len(conditions)} conditions: {single}", named)
 
 
@@ -161,18 +161,18 @@ def _closed(
     counts: Counter[_Reason] = Counter()
     most: Counter[str] = Counter()
     asked: dict[str, int] = {}
-    for each in groups:
-        taint = excluding(pod, each.node)
+    for group in groups:
+        taint = excluding(pod, group.node)
         if taint is not None:
-            counts[_taint_reason(taint)] += each.count
+            counts[_taint_reason(taint)] += group.count
             continue
-        for room, count in each.rooms.values():
+        for room, count in group.rooms.values():
             lack = lacking(requests, room)
             if lack is not None:
                 counts[_Reason("lack", lack.resource)] += count
                 asked[lack.resource] = lack.asked
                 most[lack.resource] = max(most[lack.resource], lack.there)
-    ranked = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     if len(ranked) == 1:
         return _of_all(ranked[0][0], asked, most, plural=total != 1)
     named = [_of_some(reason, count, asked, most) for reason, count in ranked[:_TOLD]]

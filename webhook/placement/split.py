@@ -40,12 +40,12 @@ def ends(shares: Sequence[Share], replicas: int | None) -> list[int]:
     Without `replicas`, of the shares with a count only. A percentage is rounded to the nearest
     number over all percentages before it, so that no share is off by one replica or more.
     """
-    counted = [*accumulate(each.number for each in shares if each.number is not None)]
+    counted = [*accumulate(share.number for share in shares if share.number is not None)]
     if replicas is None:
         return counted
-    counted = [min(each, replicas) for each in counted]
+    counted = [min(end, replicas) for end in counted]
     before = counted[-1] if counted else 0
-    percents = accumulate(each.percent for each in shares if each.percent is not None)
+    percents = accumulate(share.percent for share in shares if share.percent is not None)
     left = replicas - before
     return [*counted, *(before + (2 * left * percent + 100) // 200 for percent in percents)][
         : len(shares) - 1
@@ -56,10 +56,12 @@ def share_of(shares: Sequence[Share], replica: Replica) -> int:
     """Return the position of a replica's share; the last one if its index is not known."""
     if replica.position is None:
         return len(shares) - 1
-    found = ends(shares, replica.replicas)
-    return next((at for at, end in enumerate(found) if replica.position < end), len(shares) - 1)
+    share_ends = ends(shares, replica.replicas)
+    return next(
+        (at for at, end in enumerate(share_ends) if replica.position < end), len(shares) - 1
+    )
 
 
 def needs_replicas(shares: Sequence[Share]) -> bool:
     """Return whether a share depends on how many replicas the role has."""
-    return any(each.percent is not None for each in shares)
+    return any(share.percent is not None for share in shares)

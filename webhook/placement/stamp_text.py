@@ -41,7 +41,7 @@ class Stamp(NamedTuple):
 
     @property
     def all_policies(self) -> list[str]:
-        return [*self.policies, *(each for gone in self.exceptions.values() for each in gone)]
+        return [*self.policies, *(policy for gone in self.exceptions.values() for policy in gone)]
 
 
 def read_stamp(metadata: object) -> Stamp | None:
@@ -51,19 +51,19 @@ def read_stamp(metadata: object) -> Stamp | None:
     """
     text = annotation(metadata, names.PLACEMENT)
     try:
-        found = parse_object(text) if text else None
+        document = parse_object(text) if text else None
     except UnreadableText:
         return None
-    if found is None:
+    if document is None:
         return None
     return Stamp(
-        _text(found.get("set")),
-        _lists(found.get("policies")),
-        _text(found.get("leftAlone")),
-        _lists(found.get("exceptions")),
-        _lists(found.get("removed")),
-        _lists(found.get("leftOut")),
-        found,
+        _text(document.get("set")),
+        _lists(document.get("policies")),
+        _text(document.get("leftAlone")),
+        _lists(document.get("exceptions")),
+        _lists(document.get("removed")),
+        _lists(document.get("leftOut")),
+        document,
     )
 
 
@@ -77,19 +77,19 @@ def read_waits(metadata: object) -> tuple[tuple[str, int | None], ...]:
 
 def read_given_up(metadata: object) -> tuple[tuple[str, str], ...]:
     """Return the classes that a pod does not require, by its stamp, each with until when."""
-    found = []
+    given_up_classes = []
     for name, until in _fallback(metadata):
         with suppress(UnreadableText):
-            found.append((name, to_second(parse_moment(until))))
-    return tuple(found)
+            given_up_classes.append((name, to_second(parse_moment(until))))
+    return tuple(given_up_classes)
 
 
 def read_turns(metadata: object) -> tuple[int, ...]:
     """Return the replica indexes whose replicas may be placed otherwise than those before, by the
     stamp of a dry run; empty without them."""
     stamp = read_stamp(metadata)
-    found = stamp.whole.get("turns") if stamp else None
-    return tuple(each for each in found if type(each) is int) if isinstance(found, list) else ()
+    turns = stamp.whole.get("turns") if stamp else None
+    return tuple(turn for turn in turns if type(turn) is int) if isinstance(turns, list) else ()
 
 
 def _fallback(metadata: object) -> Iterator[tuple[str, object]]:
@@ -119,7 +119,7 @@ def _text(value: object) -> str:
 
 def _lists(value: object) -> Mapping[str, Sequence[str]]:
     return {
-        harmless(key): [harmless(each) for each in items if isinstance(each, str)]
+        harmless(key): [harmless(item) for item in items if isinstance(item, str)]
         for key, items in (value.items() if isinstance(value, dict) else ())
         if isinstance(items, list)
     }

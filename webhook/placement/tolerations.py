@@ -125,8 +125,8 @@ def within(narrow: Toleration, broad: Toleration) -> bool:
     return covers(broad, narrow) and normal(broad).seconds == normal(narrow).seconds
 
 
-def overlaps(one: Toleration, other: Toleration) -> bool:
-    a, b = normal(one), normal(other)
+def overlaps(toleration: Toleration, other: Toleration) -> bool:
+    a, b = normal(toleration), normal(other)
     if a.reach == b.reach:
         return True
     if a.effect and b.effect and a.effect != b.effect:

@@ -42,9 +42,11 @@ def keys_of(
 ) -> Collection[str]:
     """Return the keys of spread constraints, and of terms of required affinity to pods."""
     asked: list[Any] = [
-        each.get(_KEY) for each in spread if each.get("whenUnsatisfiable") == "DoNotSchedule"
+        constraint.get(_KEY)
+        for constraint in spread
+        if constraint.get("whenUnsatisfiable") == "DoNotSchedule"
     ]
-    asked += [each.get(_KEY) for each in affinity]
+    asked += [term.get(_KEY) for term in affinity]
     return dict.fromkeys(key for key in asked if isinstance(key, str) and key)
 
 

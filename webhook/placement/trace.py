@@ -48,10 +48,10 @@ def quoted(value: object) -> str:
     return cut(text, QUOTE_LIMIT)
 
 
-def quoted_both(one: object, other: object) -> tuple[str, str]:
+def quoted_both(value: object, other: object) -> tuple[str, str]:
     """Two different values as `quoted` shows them, cut so that the texts differ."""
-    texts = quoted(one), quoted(other)
-    return texts if texts[0] != texts[1] else apart(repr(one), repr(other), QUOTE_LIMIT)
+    texts = quoted(value), quoted(other)
+    return texts if texts[0] != texts[1] else apart(repr(value), repr(other), QUOTE_LIMIT)
 
 
 def warning(text: str) -> str:

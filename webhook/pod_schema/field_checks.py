@@ -52,12 +52,12 @@ class Schema(NamedTuple):
 
 @cache
 def schema() -> Schema:
-    found = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
-    return Schema(found["kubernetes"], found["types"])
+    content = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
+    return Schema(content["kubernetes"], content["types"])
 
 
 def fields_of(kind: str) -> dict[str, str]:
-    return {name.rstrip("!"): of for name, of in schema().types[kind].items()}
+    return {name.rstrip("!"): field_kind for name, field_kind in schema().types[kind].items()}
 
 
 def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[Fault]:
@@ -70,9 +70,9 @@ def faults(value: Any, kind: str = TEMPLATE, *, whole: bool = True) -> Iterator[
 
 def mappings(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the mappings of a list, each with its path; none if `value` is not a list."""
-    for position, each in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(each, dict):
-            yield (*path, position), each
+    for position, element in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(element, dict):
+            yield (*path, position), element
 
 
 def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
@@ -98,19 +98,19 @@ def _value(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]
 
 
 def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault]:
-    known = fields_of(kind)
-    if isinstance(value, list) and len(known) == 1:
-        yield Fault(path, under(*known))
+    field_kinds = fields_of(kind)
+    if isinstance(value, list) and len(field_kinds) == 1:
+        yield Fault(path, under(*field_kinds))
         return
     if not isinstance(value, dict):
         yield Fault(path, f"want a mapping, not {_noun(value)}")
         return
     meant = ""
     for key, item in value.items():
-        if key in known:
-            yield from _value(item, known[key], (*path, key), whole=whole)
+        if key in field_kinds:
+            yield from _value(item, field_kinds[key], (*path, key), whole=whole)
         elif not str(key).startswith(_DIRECTIVE):
-            fault = _unknown(str(key), kind, (*path, key), known)
+            fault = _unknown(str(key), kind, (*path, key), field_kinds)
             meant += fault.message
             yield fault
     if whole:
@@ -121,8 +121,8 @@ def _fields(value: Any, kind: str, path: Path, *, whole: bool) -> Iterator[Fault
                 yield Fault((*path, name[:-1]), "is required")
 
 
-def _unknown(key: str, kind: str, path: Path, known: Mapping[str, str]) -> Fault:
-    if key not in _LATER and (hint := guess(key, tuple(known))):
+def _unknown(key: str, kind: str, path: Path, field_kinds: Mapping[str, str]) -> Fault:
+    if key not in _LATER and (hint := guess(key, tuple(field_kinds))):
         return Fault(path, f"there is no such field{hint}", at_key=True)
     text = (
         f"Kubernetes {schema().version} has no such field in a {kind}; clusters that are not newer "

@@ -70,9 +70,9 @@ def _pod(spec: _Given) -> Iterator[Fault]:
         text = "cannot be set together with hostPID; remove one of the two"
         yield Fault(("shareProcessNamespace",), text)
     yield from _of_context(spec)
-    for at, each in _items(spec, "initContainers"):
-        for key in (*_PROBES, "lifecycle") if each.get("restartPolicy") != "Always" else ():
-            if each.get(key) is not None:
+    for at, container in _items(spec, "initContainers"):
+        for key in (*_PROBES, "lifecycle") if container.get("restartPolicy") != "Always" else ():
+            if container.get(key) is not None:
                 text = (
                     "is not allowed in an init container without restartPolicy: Always; remove it"
                 )
@@ -80,9 +80,9 @@ def _pod(spec: _Given) -> Iterator[Fault]:
     yield from _ports_of_the_node(spec)
     most = _GRACE if not isinstance(grace, int) else grace if grace >= 0 else 1
     for key in ("initContainers", "containers"):
-        for at, each in _items(spec, key):
-            for found in _container(each, most):
-                yield found._replace(path=(*at, *found.path))
+        for at, container in _items(spec, key):
+            for fault in _container(container, most):
+                yield fault._replace(path=(*at, *fault.path))
 
 
 def _ports_of_the_node(spec: _Given) -> Iterator[Fault]:
@@ -90,20 +90,22 @@ def _ports_of_the_node(spec: _Given) -> Iterator[Fault]:
 
     Source: validatePodHostNetworkDeps in pkg/apis/core/validation, of containers alone.
     """
-    for of, container in _items(spec, "containers") if spec.get("hostNetwork") is True else ():
+    for container_path, container in (
+        _items(spec, "containers") if spec.get("hostNetwork") is True else ()
+    ):
         for at, port in _items(container, "ports"):
             number, wanted = port.get("hostPort"), port.get("containerPort")
             if number and number != wanted:
                 text = f"{number} is not its containerPort, {wanted}, as hostNetwork requires"
-                yield Fault((*of, *at, "hostPort"), text)
+                yield Fault((*container_path, *at, "hostPort"), text)
 
 
 def _of_context(spec: _Given) -> Iterator[Fault]:
     context = spec.get("securityContext")
     if not isinstance(context, dict):
         return
-    for at, each in _items(context, "sysctls"):
-        shared = _HOST_SYSCTLS.match(str(each.get("name")).replace("/", "."))
+    for at, sysctl in _items(context, "sysctls"):
+        shared = _HOST_SYSCTLS.match(str(sysctl.get("name")).replace("/", "."))
         field = "hostNetwork" if shared and shared["net"] else "hostIPC"
         if shared and spec.get(field):
             text = f"cannot be set together with {field}, because it would be the node's"
@@ -195,8 +197,8 @@ def _terms(required: _Given) -> Iterator[Fault]:
 
 
 def _fields_of_nodes(term: _Given) -> Iterator[Fault]:
-    for at, each in _items(term, "matchFields"):
-        key, operator, values = (each.get(name) for name in ("key", "operator", "values"))
+    for at, requirement in _items(term, "matchFields"):
+        key, operator, values = (requirement.get(name) for name in ("key", "operator", "values"))
         if isinstance(key, str) and key and key != _NODE_NAME:
             text = f"{quoted(key)} is not a field by which nodes are chosen: want {_NODE_NAME}"
             yield Fault((*at, "key"), text)
@@ -252,12 +254,12 @@ def merged_key_faults(spec: _Given, labels: _Given) -> Iterator[Fault]:
     for kind in ("podAffinity", "podAntiAffinity"):
         of_kind = rules.get(kind)
         for key, value in of_kind.items() if isinstance(of_kind, dict) else ():
-            for at, each in mappings(value, ("affinity", kind, key)):
-                inner = each.get("podAffinityTerm")
+            for at, entry in mappings(value, ("affinity", kind, key)):
+                inner = entry.get("podAffinityTerm")
                 if isinstance(inner, dict):
                     terms.append(((*at, "podAffinityTerm"), inner))
                 else:
-                    terms.append((at, each))
+                    terms.append((at, entry))
     for at, term in terms:
         written, selected = term.get("matchLabelKeys"), selector_keys(term.get("labelSelector"))
         keys = written if isinstance(written, list) else []

@@ -44,16 +44,16 @@ def faults(spec: Any, *, volumes: Collection[str] = (), more_volumes: bool = Fal
 def _faults(
     spec: Mapping[str, Any], volumes: Collection[str], *, more_volumes: bool
 ) -> Iterator[Fault]:
-    own = list(mappings(spec.get("volumes"), ("volumes",)))
-    yield from _names(own)
+    pod_volumes = list(mappings(spec.get("volumes"), ("volumes",)))
+    yield from _names(pod_volumes)
     yield from _resources(spec.get("resources"), ("resources",))
-    names = (each.get("name") for _, each in own)
-    known = frozenset((*(name for name in names if isinstance(name, str)), *volumes))
-    containers = [each for key in _CONTAINERS for each in mappings(spec.get(key), (key,))]
+    names = (volume.get("name") for _, volume in pod_volumes)
+    volume_names = frozenset((*(name for name in names if isinstance(name, str)), *volumes))
+    containers = [pair for key in _CONTAINERS for pair in mappings(spec.get(key), (key,))]
     yield from _names(containers)
     for path, container in containers:
         yield from _resources(container.get("resources"), (*path, "resources"))
-        yield from _mounts(container, path, known, more=more_volumes)
+        yield from _mounts(container, path, volume_names, more=more_volumes)
     if not more_volumes:
         yield from _images(containers)
     yield from value_rules.faults(spec)
@@ -64,7 +64,7 @@ def metadata_faults(metadata: Any, spec: Any) -> Iterator[Fault]:
     given = metadata if isinstance(metadata, dict) else {}
     if isinstance(spec, dict):
         labels, annotations = (
-            found if isinstance(found := given.get(name), dict) else {}
+            value if isinstance(value := given.get(name), dict) else {}
             for name in ("labels", "annotations")
         )
         yield from text_rules.profile_faults(annotations, spec)
@@ -80,15 +80,15 @@ def lasting_faults(spec: Any, kind: str) -> Iterator[Fault]:
 def container_names(spec: Any) -> frozenset[str]:
     """Return the names of all containers of a pod's spec; it may have a wrong type."""
     given = spec if isinstance(spec, dict) else {}
-    every = (each for key in _CONTAINERS for _, each in mappings(given.get(key), (key,)))
-    return frozenset(name for each in every if isinstance(name := each.get("name"), str))
+    every = (container for key in _CONTAINERS for _, container in mappings(given.get(key), (key,)))
+    return frozenset(name for container in every if isinstance(name := container.get("name"), str))
 
 
 def _names(items: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
     """Check names of volumes or containers: DNS labels, each used once."""
     first: dict[str, Path] = {}
-    for path, each in items:
-        name = each.get("name")
+    for path, item in items:
+        name = item.get("name")
         if not isinstance(name, str):
             continue
         if not is_label(name):
@@ -101,14 +101,14 @@ def _names(items: list[tuple[Path, dict[str, Any]]]) -> Iterator[Fault]:
 
 
 def _mounts(
-    container: Mapping[str, Any], path: Path, known: frozenset[str], *, more: bool
+    container: Mapping[str, Any], path: Path, volume_names: frozenset[str], *, more: bool
 ) -> Iterator[Fault]:
     for key, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
         first: dict[str, Path] = {}
         for at, mount in mappings(container.get(key), (*path, key)):
             name, target = mount.get("name"), mount.get(where)
-            if isinstance(name, str) and name not in known:
-                cure = _suggest_volume(name, known)
+            if isinstance(name, str) and name not in volume_names:
+                cure = _suggest_volume(name, volume_names)
                 text = f"the pod has no volume {quoted(name)}{cure}"
                 yield Fault((*at, "name"), text, "warning" if more else "error")
             if isinstance(target, str) and first.setdefault(target, at) is not at:
@@ -116,12 +116,14 @@ def _mounts(
                 yield Fault((*at, where), text)
 
 
-def _suggest_volume(name: str, known: frozenset[str]) -> str:
-    if not known:
+def _suggest_volume(name: str, volume_names: frozenset[str]) -> str:
+    if not volume_names:
         return "; it has none"
-    if len(known) > _LISTED:
-        return f"; it has {len(known)} others"
-    return guess(name, tuple(known)) or f"; the volumes are {', '.join(sorted(known))}"
+    if len(volume_names) > _LISTED:
+        return f"; it has {len(volume_names)} others"
+    return (
+        guess(name, tuple(volume_names)) or f"; the volumes are {', '.join(sorted(volume_names))}"
+    )
 
 
 def _resources(resources: Any, path: Path) -> Iterator[Fault]:

@@ -51,10 +51,10 @@ _TOLERATIONS: Final = "scheduler.alpha.kubernetes.io/tolerations"
 
 def name_faults(metadata: Any) -> Iterator[Fault]:
     given = metadata if isinstance(metadata, dict) else {}
-    own, prefix = given.get("name"), given.get("generateName")
-    if isinstance(own, str) and own:
-        if not is_subdomain(own):
-            yield Fault(("metadata", "name"), f"{quoted(own)} is not a name: {_NAME}")
+    name, prefix = given.get("name"), given.get("generateName")
+    if isinstance(name, str) and name:
+        if not is_subdomain(name):
+            yield Fault(("metadata", "name"), f"{quoted(name)} is not a name: {_NAME}")
     elif isinstance(prefix, str) and prefix and not is_subdomain(f"{prefix[:_LONGEST_PREFIX]}a"):
         text = f"{quoted(prefix)} is not a name's beginning: {_NAME}"
         yield Fault(("metadata", "generateName"), text)
@@ -98,10 +98,10 @@ def profile_faults(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> I
     }
     yield from _contradicted((), spec, "seccompProfile", _SECCOMP_OF_POD, annotations)
     for key in ("initContainers", "containers"):
-        for path, each in mappings(spec.get(key), (key,)):
+        for path, container in mappings(spec.get(key), (key,)):
             for field, prefix in of_container.items():
-                annotation = f"{prefix}{each.get('name')}"
-                yield from _contradicted(path, each, field, annotation, annotations)
+                annotation = f"{prefix}{container.get('name')}"
+                yield from _contradicted(path, container, field, annotation, annotations)
 
 
 def _contradicted(
@@ -146,8 +146,8 @@ def _tolerations_fault(value: str) -> str:
     except UnreadableText:
         return "is not JSON; Kubernetes no longer reads it: remove it"
     kind = "[]Toleration"
-    found = chain(field_checks.faults(given, kind), value_rules.faults(given, kind))
-    for fault in found:
+    faults = chain(field_checks.faults(given, kind), value_rules.faults(given, kind))
+    for fault in faults:
         if fault.severity == "error" and not fault.at_key:
             at = "".join(
                 f"[{step}]" if isinstance(step, int) else f".{step}" for step in fault.path
@@ -163,5 +163,5 @@ def _is_int32(value: str) -> bool:
 def _profile_fault(value: str, words: Collection[str]) -> str:
     if value in words or value.startswith(_LOCALHOST):
         return ""
-    known = ", ".join(filter(None, words))
-    return f"{quoted(value)} is not one of {known}, or {_LOCALHOST} with a profile's name"
+    alternatives = ", ".join(filter(None, words))
+    return f"{quoted(value)} is not one of {alternatives}, or {_LOCALHOST} with a profile's name"

@@ -128,16 +128,20 @@ _PREFERENCE: Final = ("PreferredSchedulingTerm", "preference")
 def faults(value: Any, kind: str = "PodSpec", path: Path = ()) -> Iterator[Fault]:
     """Yield the faults of a pod's spec, or of another value of a type of the schema."""
     if kind.startswith("[]") and isinstance(value, list):
-        for position, each in enumerate(value):
-            yield from faults(each, kind[2:], (*path, position))
+        for position, child in enumerate(value):
+            yield from faults(child, kind[2:], (*path, position))
     elif kind in schema().types and isinstance(value, dict):
         yield from _below(path, _object(value, kind))
-        known = fields_of(kind)
-        for key, each in value.items():
-            if key in known and each is not None:
-                yield from _below((*path, key), _field(each, (kind, key)))
-                found = faults(each, known[key], (*path, key))
-                yield from map(_of_preference, found) if (kind, key) == _PREFERENCE else found
+        field_kinds = fields_of(kind)
+        for key, child in value.items():
+            if key in field_kinds and child is not None:
+                yield from _below((*path, key), _field(child, (kind, key)))
+                child_faults = faults(child, field_kinds[key], (*path, key))
+                yield from (
+                    map(_of_preference, child_faults)
+                    if (kind, key) == _PREFERENCE
+                    else child_faults
+                )
 
 
 def _of_preference(fault: Fault) -> Fault:
@@ -151,8 +155,8 @@ def _of_preference(fault: Fault) -> Fault:
     return fault._replace(message=text, severity="warning")
 
 
-def _below(path: Path, found: Iterator[Fault]) -> Iterator[Fault]:
-    return (each._replace(path=(*path, *each.path)) for each in found)
+def _below(path: Path, inner_faults: Iterator[Fault]) -> Iterator[Fault]:
+    return (fault._replace(path=(*path, *fault.path)) for fault in inner_faults)
 
 
 def _field(value: Any, field: tuple[str, str]) -> Iterator[Fault]:
@@ -160,16 +164,18 @@ def _field(value: Any, field: tuple[str, str]) -> Iterator[Fault]:
     limits, check = _NUMBERS.get(field), _TEXTS.get(field)
     if limits or check:
         listed = isinstance(value, list)
-        for at, each in enumerate(value) if listed else ((0, value),):
+        for at, element in enumerate(value) if listed else ((0, value),):
             path = (at,) if listed else ()
-            if limits and (why := _beyond(each, *limits)):
+            if limits and (why := _beyond(element, *limits)):
                 yield Fault(path, why)
-            if check and isinstance(each, str) and each and (why := check(each)):
-                yield Fault(path, f"{quoted(each)}: {why}")
+            if check and isinstance(element, str) and element and (why := check(element)):
+                yield Fault(path, f"{quoted(element)}: {why}")
     if keys := _DISTINCT.get(field):
         first: dict[tuple[str, ...], int] = {}
-        for at, each in enumerate(value if isinstance(value, list) else ()):
-            key_values = tuple(str(each.get(key)) for key in keys) if isinstance(each, dict) else ()
+        for at, element in enumerate(value if isinstance(value, list) else ()):
+            key_values = (
+                tuple(str(element.get(key)) for key in keys) if isinstance(element, dict) else ()
+            )
             if key_values and first.setdefault(key_values, at) != at:
                 used = f"{', '.join(key_values)} is already used by [{first[key_values]}]"
                 yield Fault((at, keys[0]), f"{used}; keep one")
@@ -190,7 +196,7 @@ def _object(value: Mapping[str, Any], kind: str) -> Iterator[Fault]:
         if value.get(name) in ("", []) or (absent and f"{name}!" not in schema().types[kind]):
             yield Fault((name,), "is required")
     if either := _EITHER.get(kind):
-        given = [each for each in either if value.get(each) is not None]
+        given = [name for name in either if value.get(name) is not None]
         if len(given) > 1:
             yield Fault((given[1],), f"{given[0]} is set too; keep one")
         elif not given and value.keys() <= fields_of(kind).keys():

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 # Fairlead's own row is above, and the row of whole namespaces is below all others.
 _LOWEST: Final = 1
 _HIGHEST: Final = 999
-_SHIPPED_NAMES: Final = frozenset(each.name for each in SHIPPED.systems)
+_SHIPPED_NAMES: Final = frozenset(system.name for system in SHIPPED.systems)
 _Key = tuple[str, str]
 _DESCRIBED: Final[Mapping[_Key, str]] = {
-    (kind.group, kind.kind): each.name
-    for each in SHIPPED.systems
-    for kind in each.kinds
+    (kind.group, kind.kind): system.name
+    for system in SHIPPED.systems
+    for kind in system.kinds
     if kind.pods or kind.code
 }
 # Labels that Kubernetes' controllers, or charts and authors of all kinds of applications, write.
@@ -68,11 +68,11 @@ def table_of(documents: Sequence[Document]) -> SourceTable:
     What ships has precedence over what is added: a system of a name that ships is left out, and so
     is a kind that ships with its pods (`ship_already` reports both).
     """
-    systems = [own_system(each) for each in sources_among(documents)]
+    systems = [own_system(document) for document in sources_among(documents)]
     return SHIPPED.with_systems(
-        replace(each, kinds=tuple(kind for kind in each.kinds if _key(kind) not in _DESCRIBED))
-        for each in systems
-        if each.name not in _SHIPPED_NAMES
+        replace(system, kinds=tuple(kind for kind in system.kinds if _key(kind) not in _DESCRIBED))
+        for system in systems
+        if system.name not in _SHIPPED_NAMES
     )
 
 
@@ -86,16 +86,16 @@ def ship_already(documents: Sequence[Document]) -> Iterator[Finding]:
 
     A stored set still serves with them: an error would stop it at the upgrade.
     """
-    for each in sources_among(documents):
-        name = each.model.name
+    for document in sources_among(documents):
+        name = document.model.name
         if name in _SHIPPED_NAMES:
             what = (
                 f"{name!r} is a source of Fairlead's own, which is used instead; choose another "
                 "name, or delete this one"
             )
             at: Path = ("metadata", "name")
-            yield each.finding(at, what, kind=Kind.SHIPS_ALREADY, about=name)
-        for number, kind in enumerate(each.model.spec.kinds or ()):
+            yield document.finding(at, what, kind=Kind.SHIPS_ALREADY, about=name)
+        for number, kind in enumerate(document.model.spec.kinds or ()):
             if (kind.group, kind.kind) in _DESCRIBED:
                 what = (
                     f"the source {_DESCRIBED[kind.group, kind.kind]} of Fairlead's own describes "
@@ -104,16 +104,16 @@ def ship_already(documents: Sequence[Document]) -> Iterator[Finding]:
                 )
                 path = ("spec", "kinds", number)
                 about = f"{name} {kind.group} {kind.kind}"
-                yield each.finding(path, what, kind=Kind.SHIPS_ALREADY, about=about)
+                yield document.finding(path, what, kind=Kind.SHIPS_ALREADY, about=about)
 
 
 def marks_of(model: RunSource) -> list[Mark]:
     """Return the labels of pods that mark them."""
     identity = model.spec.identity
     return [
-        Mark(each.label, each.value)
-        for each in (identity.marks if identity else ())
-        if each.label is not None
+        Mark(mark.label, mark.value)
+        for mark in (identity.marks if identity else ())
+        if mark.label is not None
     ]
 
 
@@ -122,10 +122,10 @@ def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
     sources = sources_among(documents)
     described: dict[_Key, str] = {}
     made = _made_by(sources)
-    for each in sources:
-        for path, message in _own_faults(each.model):
-            yield each.finding(path, message)
-        for number, kind in enumerate(each.model.spec.kinds or ()):
+    for source in sources:
+        for path, message in _own_faults(source.model):
+            yield source.finding(path, message)
+        for number, kind in enumerate(source.model.spec.kinds or ()):
             path = ("spec", "kinds", number)
             key = (kind.group, kind.kind)
             if key in described:
@@ -133,10 +133,10 @@ def source_faults(documents: Sequence[Document]) -> Iterator[Finding]:
                     f"the source {described[key]} describes the kind {kind.kind} of the group "
                     f"{kind.group!r} already; remove it from one of them"
                 )
-                yield each.finding(path, what, about=kind.kind)
-            described[key] = each.model.name
+                yield source.finding(path, what, about=kind.kind)
+            described[key] = source.model.name
             if key not in _DESCRIBED:
-                yield from _like_faults(each, path, key, made)
+                yield from _like_faults(source, path, key, made)
 
 
 def _own_faults(model: RunSource) -> Iterator[tuple[Path, str]]:
@@ -168,8 +168,8 @@ def _made_by(sources: Sequence[Document]) -> Mapping[_Key, list[_Key]]:
         (kind.group, kind.kind): [
             (pods.like.group, pods.like.kind) for pods in kind.pods if pods.like and pods.like.kind
         ]
-        for each in systems
-        for kind in each.kinds
+        for system in systems
+        for kind in system.kinds
         if kind.pods
     }
 
@@ -207,14 +207,14 @@ def _like_faults(
 
 
 def _reaches(start: _Key, goal: _Key, made: Mapping[_Key, list[_Key]]) -> bool:
-    seen: set[_Key] = set()
+    visited: set[_Key] = set()
     left = [start]
     while left:
         key = left.pop()
         if key == goal:
             return True
-        if key not in seen:
-            seen.add(key)
+        if key not in visited:
+            visited.add(key)
             left += made.get(key, ())
     return False
 
@@ -225,7 +225,7 @@ def _key(kind: PodKind) -> _Key:
 
 def sources_among(documents: Sequence[Document]) -> list[Any]:
     """Return the documents RunSource."""
-    return [each for each in documents if isinstance(each.model, RunSource)]
+    return [document for document in documents if isinstance(document.model, RunSource)]
 
 
 def own_system(document: Any) -> System:
@@ -237,10 +237,10 @@ def own_system(document: Any) -> System:
 def source_warnings(documents: Sequence[Document]) -> Iterator[Finding]:
     """Yield the warnings about the marks of sources."""
     table = table_of(documents)
-    for each in sources_among(documents):
-        yield from _same_marks(each, table)
-        yield from _general_marks(each)
-        yield from _missed_pods(each, table)
+    for document in sources_among(documents):
+        yield from _same_marks(document, table)
+        yield from _general_marks(document)
+        yield from _missed_pods(document, table)
 
 
 def _same_marks(document: Any, table: SourceTable) -> Iterator[Finding]:
@@ -265,10 +265,10 @@ def _whose(mark: Mark, model: RunSource, other: Source, order: Mapping[str, int]
     )
 
 
-def _meet(one: Mark, other: Mark) -> bool:
+def _meet(mark: Mark, other: Mark) -> bool:
     """Return whether some label is both marks."""
-    same = one.value == other.value or None in (one.value, other.value)
-    return one.key == other.key and not other.namespace and same
+    same = mark.value == other.value or None in (mark.value, other.value)
+    return mark.key == other.key and not other.namespace and same
 
 
 def _general_marks(document: Any) -> Iterator[Finding]:
@@ -293,10 +293,10 @@ def _missed_pods(document: Any, table: SourceTable) -> Iterator[Finding]:
     marks = marks_of(model)
     if not marks:
         return
-    known: dict[object, bool] = {}
+    reached_kinds: dict[object, bool] = {}
     for number, kind in enumerate(own_system(document).kinds):
         for position, pods in enumerate(() if kind.reusable else kind.pods):
-            if not pods.unmarked and not _reached(pods, table, known):
+            if not pods.unmarked and not _reached(pods, table, reached_kinds):
                 named = first_few(list(map(str, marks)), _NAMED)
                 what = (
                     f"no mark is among the labels that these pods of a {kind.kind} get by adds, so "
@@ -307,25 +307,29 @@ def _missed_pods(document: Any, table: SourceTable) -> Iterator[Finding]:
                 yield document.finding(path, what, "warning", kind=Kind.PODS_WITHOUT_MARK)
 
 
-def _reached(pods: Pods, table: SourceTable, known: dict[object, bool]) -> bool:
+def _reached(pods: Pods, table: SourceTable, reached_kinds: dict[object, bool]) -> bool:
     """Return True if these pods get a mark of any system, or if that is not known.
 
-    `known` has the answers for kinds. That kinds create each other in a circle is reported
+    `reached_kinds` has the answers for kinds. That kinds create each other in a circle is reported
     elsewhere.
     """
-    if any(each.labels_from is not None for each in pods.adds):
+    if any(addition.labels_from is not None for addition in pods.adds):
         return True
     for row in table.rows:
         for mark in row.marks:
-            for text in (each.labels[mark.key] for each in pods.adds if mark.key in each.labels):
+            for text in (
+                addition.labels[mark.key] for addition in pods.adds if mark.key in addition.labels
+            ):
                 written = all(isinstance(piece, str) for piece in text)
                 if mark.value is None or not written or "".join(map(str, text)) == mark.value:
                     return True
     if pods.like is None:
         return False
     key = (pods.like.group, pods.like.kind)
-    if key not in known:
-        known[key] = True
+    if key not in reached_kinds:
+        reached_kinds[key] = True
         kinds = table.template_kinds.get(key, ())
-        known[key] = not kinds or all(_reached(each, table, known) for each in kinds[-1].pods)
-    return known[key]
+        reached_kinds[key] = not kinds or all(
+            _reached(template_pods, table, reached_kinds) for template_pods in kinds[-1].pods
+        )
+    return reached_kinds[key]

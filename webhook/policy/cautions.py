@@ -111,24 +111,24 @@ def _unread_labels(match: Match, at: Path) -> Iterator[Caution]:
         (("matchLabels", key), key, value)
         for key, value in ((selector and selector.match_labels) or {}).items()
     ]
-    for position, each in enumerate((selector and selector.match_expressions) or ()):
+    for position, expression in enumerate((selector and selector.match_expressions) or ()):
         written += [
-            (("matchExpressions", position, "values", index), each.key, value)
-            for index, value in enumerate(each.values or ())
+            (("matchExpressions", position, "values", index), expression.key, value)
+            for index, value in enumerate(expression.values or ())
         ]
     for path, key, value in written:
-        known = _WORDS.get(key)
-        if known and value.lower() not in known:
-            what = f"{key} {quoted(value)} is not one of {', '.join(known)}"
-            yield Caution((*at, "podSelector", *path), what + guess(value.lower(), known))
+        words = _WORDS.get(key)
+        if words and value.lower() not in words:
+            what = f"{key} {quoted(value)} is not one of {', '.join(words)}"
+            yield Caution((*at, "podSelector", *path), what + guess(value.lower(), words))
 
 
 def _token_volumes(match: Match, at: Path) -> Iterator[Caution]:
-    for index, each in enumerate(match.volumes or ()):
-        if each == ADDED_VOLUME:
+    for index, volume in enumerate(match.volumes or ()):
+        if volume == ADDED_VOLUME:
             yield Caution(
                 (*at, "volumes", index),
-                f"{each} matches nearly every pod: the API server adds such a volume with the "
+                f"{volume} matches nearly every pod: the API server adds such a volume with the "
                 "token of the service account, unless automountServiceAccountToken is false",
             )
 
@@ -201,8 +201,8 @@ def _capacity_class(document: CapacityClass) -> Iterator[Caution]:
 def _exception(document: PlacementException) -> Iterator[Caution]:
     match = document.spec.match
     yield from _block(match, ("spec", "match"))
-    if found := unmatchable(match):
-        yield _matches_nothing(found.at, f"the exception matches no pod: {found.why}")
+    if mismatch := unmatchable(match):
+        yield _matches_nothing(mismatch.at, f"the exception matches no pod: {mismatch.why}")
     everywhere = any(set(glob) == {"*"} for glob in match.namespaces or ())
     if everywhere and match.model_copy(update={"namespaces": None}).is_empty:
         yield Caution(("spec", "match"), "matches the pods of every run, wherever they are")
@@ -225,9 +225,9 @@ def _single_node(key: str, at: Path) -> Iterator[Caution]:
 def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
     """Yield the policy matches no pod, is enforced for none, or a block of it excludes none."""
     match = spec.match or Match()
-    found = unmatchable(match, spec.exclude)
-    if found:
-        yield _matches_nothing(found.at, f"the policy matches no pod: {found.why}")
+    mismatch = unmatchable(match, spec.exclude)
+    if mismatch:
+        yield _matches_nothing(mismatch.at, f"the policy matches no pod: {mismatch.why}")
         return
     for at, block in enumerate(spec.exclude):
         if unmet := MatchedPods(block).unmet():

@@ -89,7 +89,8 @@ def _of_part(
             policy=policy,
             part=part,
             patterns=tuple(
-                Pattern(each.key, each.value, each.effect or "") for each in allowed.patterns
+                Pattern(pattern.key, pattern.value, pattern.effect or "")
+                for pattern in allowed.patterns
             ),
             remove=allowed.remove,
         )
@@ -151,19 +152,19 @@ def shares_apart(policy: PlacementPolicy) -> Sequence[PlacementPolicy]:
     if not policy.split:
         return [policy]
     variants, shares = policy.variants(), policy.shares
-    found, start = [], 0
-    counted = sum(each.number or 0 for each in shares)
+    policies, start = [], 0
+    counted = sum(share.number or 0 for share in shares)
     given = policy.spec.match.replica_indexes if policy.spec.match else None
     for at, end in enumerate(ends(shares, counted + _REPLICAS)):
-        indexes = [each for each in range(start, end) if given is None or each in given]
+        indexes = [index for index in range(start, end) if given is None or index in given]
         start = end
         if indexes:
             match = policy.spec.match or Match()
             match = match.model_copy(update={"replica_indexes": indexes})
-            found.append(_named(variants[at], at, {"match": match}))
+            policies.append(_named(variants[at], at, {"match": match}))
     others = [Match(replica_indexes=[*range(start)])] if start else []
     last = _named(variants[-1], len(shares) - 1, {"exclude": [*policy.spec.exclude, *others]})
-    return [*found, last]
+    return [*policies, last]
 
 
 def _named(policy: PlacementPolicy, at: int, update: dict[str, object]) -> PlacementPolicy:

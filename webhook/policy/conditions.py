@@ -161,11 +161,11 @@ def merge_tested(
     parts: Iterable[Mapping[str, frozenset[object]]],
 ) -> dict[str, frozenset[object]]:
     """Return the fields and values of all the parts."""
-    found: dict[str, set[object]] = {}
+    values_by_name: dict[str, set[object]] = {}
     for part in parts:
         for name, values in part.items():
-            found.setdefault(name, set()).update(values)
-    return {name: frozenset(values) for name, values in found.items()}
+            values_by_name.setdefault(name, set()).update(values)
+    return {name: frozenset(values) for name, values in values_by_name.items()}
 
 
 def reduce_value(field: MatchField, subject: Subject, tested: frozenset[object]) -> object:
@@ -244,8 +244,10 @@ def _compile_value(field: MatchField, wanted: Sequence[object]) -> Condition:
 
     def instead(subject: Subject) -> str:
         actual = value(subject)
-        found = f"the pod has no {field.title}" if actual is None else f"{field.title} is {actual}"
-        return f"{found}; the policy wants {text}"
+        actual_text = (
+            f"the pod has no {field.title}" if actual is None else f"{field.title} is {actual}"
+        )
+        return f"{actual_text}; the policy wants {text}"
 
     return Condition(field.document_name, lambda s: value(s) in allowed, instead)
 

@@ -93,13 +93,13 @@ class Forms(Generic[M]):
 
     def unknown(self, kind: object) -> str:
         """Return the message for an unknown or missing kind."""
-        known = ", ".join(self.models)
+        kinds = ", ".join(self.models)
         hint = guess(kind, tuple(self.models)) if isinstance(kind, str) else ""
         if len(self.models) == 1:
             return f"{self.expected}{'' if kind is None else f', not {kind}'}{hint}"
         if kind is None:
-            return f"is required: one of {known}"
-        return f"{quoted(kind)} is not one of {known}, the kinds of {self.called}{hint}"
+            return f"is required: one of {kinds}"
+        return f"{quoted(kind)} is not one of {kinds}, the kinds of {self.called}{hint}"
 
 
 class Wrong(NamedTuple):
@@ -132,22 +132,25 @@ def judge(node: yaml_tree.Node, forms: Forms[M]) -> Judged[M]:
         return Judged(model, wrong, node)
     if not isinstance(items, yaml_tree.Sequence):
         return Judged(None, wrong, node)
-    kept, found, rest = [*enumerate(items.items)], [*wrong], node
+    kept, problems, rest = [*enumerate(items.items)], [*wrong], node
     while wrong:
-        paths = [each.path for each in wrong]
+        paths = [problem.path for problem in wrong]
         bad = {path[1] for path in paths if path[:1] == (forms.apart,) and len(path) > 1}
         of_items = all(path[:1] == (forms.apart,) and len(path) > 1 for path in paths)
         if not of_items or len(bad) == len(kept):
-            return Judged(None, found, node)
-        kept = [each for at, each in enumerate(kept) if at not in bad]
+            return Judged(None, problems, node)
+        kept = [pair for at, pair in enumerate(kept) if at not in bad]
         key, _ = node.entries[forms.apart]
         left = yaml_tree.Sequence(items.place, [item for _, item in kept])
         rest = yaml_tree.Mapping(node.place, {**node.entries, forms.apart: (key, left)})
         # Only the items that are left are read again, under the positions that they had.
         model, wrong = _judge(rest, forms)
         numbers = [number for number, _ in kept]
-        found += [each._replace(path=_numbered(each.path, forms.apart, numbers)) for each in wrong]
-    return Judged(model, found, rest, len(items.items) - len(kept))
+        problems += [
+            problem._replace(path=_numbered(problem.path, forms.apart, numbers))
+            for problem in wrong
+        ]
+    return Judged(model, problems, rest, len(items.items) - len(kept))
 
 
 def _numbered(path: Path, name: str, numbers: Sequence[int]) -> Path:
@@ -162,8 +165,8 @@ def _judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]
     if not isinstance(data, dict):
         return None, [Wrong((), node.place, forms.expected)]
     kind = data.get("kind")
-    known = forms.models.get(kind) if isinstance(kind, str) else None
-    if known is None:
+    model_class = forms.models.get(kind) if isinstance(kind, str) else None
+    if model_class is None:
         place = yaml_tree.locate(node, ("kind",))
         return None, [Wrong(("kind",), place, forms.unknown(kind))]
     wrong = [
@@ -173,13 +176,13 @@ def _judge(node: yaml_tree.Node, forms: Forms[M]) -> tuple[M | None, list[Wrong]
     ]
     model = None
     try:
-        model = known.model_validate(data, by_alias=True, by_name=False)
+        model = model_class.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
-        reported = {each.path for each in wrong}
+        reported = {problem.path for problem in wrong}
         lines = error.errors(include_url=False)
         wrong += [locate_error(line, node) for line in lines if line["loc"] not in reported]
-    reported = {each.path for each in wrong}
-    wrong += [each for each in _unreadable(node, forms) if each.path not in reported]
+    reported = {problem.path for problem in wrong}
+    wrong += [problem for problem in _unreadable(node, forms) if problem.path not in reported]
     if model is not None and not wrong:
         wrong = [Wrong(at, yaml_tree.locate(node, at), what) for at, what in forms.further(model)]
     return (None if wrong else model), wrong
@@ -235,8 +238,8 @@ def sentence(error: ErrorDetails, written: str | None = None) -> str:
         return NULL
     if kind in _WANTED:
         return _other_type(kind, value, written)
-    known = _KNOWN.get(kind)
-    return known(error.get("ctx", {}), value, written) if known else error["msg"]
+    describe = _KNOWN.get(kind)
+    return describe(error.get("ctx", {}), value, written) if describe else error["msg"]
 
 
 def _noun(value: object) -> str:

@@ -104,7 +104,7 @@ class Exceptions:
         """Return those that are for the pod, in force or not, by name."""
         all_of_them = tuple(self.by_name.values())
         candidates = [all_of_them[at] for at in self._index.candidates(subject)]
-        return [each for each in candidates if each.match.holds(subject)]
+        return [exception for exception in candidates if exception.match.holds(subject)]
 
     def set_aside(
         self, policies: Sequence[str], subject: Subject, now: datetime | None
@@ -113,17 +113,24 @@ class Exceptions:
         matching = self.matching(subject) if now is not None and policies else []
         if now is None or not matching:
             return NOTHING
-        found = SetAside(_exempted([each for each in matching if each.in_force(now)], policies))
-        left = [name for name in policies if name not in found.policies]
-        ended = _exempted([each for each in matching if not each.in_force(now)], left)
-        return found._replace(ended=ended)
+        result = SetAside(
+            _exempted([exception for exception in matching if exception.in_force(now)], policies)
+        )
+        left = [name for name in policies if name not in result.policies]
+        ended = _exempted(
+            [exception for exception in matching if not exception.in_force(now)], left
+        )
+        return result._replace(ended=ended)
 
 
 def _exempted(
     exceptions: Sequence[PolicyException], policies: Sequence[str]
 ) -> tuple[ExemptedPolicies, ...]:
-    found = [ExemptedPolicies(each, tuple(filter(each.covers, policies))) for each in exceptions]
-    return tuple(taken for taken in found if taken.policies)
+    exempted_policies = [
+        ExemptedPolicies(exception, tuple(filter(exception.covers, policies)))
+        for exception in exceptions
+    ]
+    return tuple(taken for taken in exempted_policies if taken.policies)
 
 
 def compiled(document: PlacementException) -> PolicyException:

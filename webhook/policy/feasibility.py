@@ -125,16 +125,16 @@ def unreached(
         for settings in policy.variants:
             standing = _standing(_PolicySettings(policy.name, settings), runtime_classes)
             named = _runtime_class(settings)
-            known = not named or named in runtime_classes
-            conditions = [terms for each in standing if (terms := limits(each))]
-            reaching.append((conditions, tolerations_of(standing) if known else None))
+            class_exists = not named or named in runtime_classes
+            conditions = [terms for setting in standing if (terms := limits(setting))]
+            reaching.append((conditions, tolerations_of(standing) if class_exists else None))
     every = [terms for conditions, _ in reaching for terms in conditions]
     return [
-        each
-        for each in groups_by(every, NodeGroups(nodes))
+        group
+        for group in groups_by(every, NodeGroups(nodes))
         if not any(
-            meets(each.node, conditions)
-            and (tolerations is None or not untolerated(each.node, tolerations))
+            meets(group.node, conditions)
+            and (tolerations is None or not untolerated(group.node, tolerations))
             for conditions, tolerations in reaching
         )
     ]
@@ -156,7 +156,9 @@ class _PolicySettings(NamedTuple):
 
     def path_of(self, setting: PlacementSetting) -> Path:
         """Return where one of the settings is written in the policy's document."""
-        return next(path for each, path in located(self.settings) if each == setting)
+        return next(
+            path for located_setting, path in located(self.settings) if located_setting == setting
+        )
 
 
 @dataclass(slots=True)
@@ -235,7 +237,9 @@ class _Judging:
     ) -> Iterator[Concern]:
         """Report a part that leaves no node: by single settings, or by all of them together."""
         none = f"none of the {len(self.nodes)} nodes"
-        alone = [each for each in limiting if not nodes_meeting([limits(each)], self.nodes)]
+        alone = [
+            setting for setting in limiting if not nodes_meeting([limits(setting)], self.nodes)
+        ]
         for setting in alone:
             yield _concern(
                 policy, policy.path_of(setting), f"{setting.describe_limit} leaves {none}"
@@ -273,15 +277,15 @@ class _Judging:
 
         A key such as cloud.google.com/gke-spot has the form of a resource, and no node has it.
         """
-        for each in nodes:
-            rooms = [room for room, _ in each.rooms.values()]
+        for group in nodes:
+            rooms = [room for room, _ in group.rooms.values()]
             offered = [
                 key
-                for taint in untolerated(each.node, tolerations)
+                for taint in untolerated(group.node, tolerations)
                 if taint.get("effect") != NO_EXECUTE and is_extended(key := taint.get("key", ""))
                 if key in self.devices or any(room is None or room.get(key) for room in rooms)
             ]
-            if len(offered) == len(untolerated(each.node, tolerations)):
+            if len(offered) == len(untolerated(group.node, tolerations)):
                 return list(dict.fromkeys(offered))
         return ()
 
@@ -307,16 +311,16 @@ class _Judging:
 
 
 def _tolerated(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> int:
-    return count(each for each in nodes if not untolerated(each.node, tolerations))
+    return count(group for group in nodes if not untolerated(group.node, tolerations))
 
 
 def _blocking_taints(nodes: Iterable[Alike], tolerations: Sequence[Toleration]) -> str:
     """Return the taints that are not tolerated, if every node has one; else none."""
-    found = [(untolerated(each.node, tolerations), each.count) for each in nodes]
-    if not all(taints for taints, _ in found):
+    blocked_groups = [(untolerated(group.node, tolerations), group.count) for group in nodes]
+    if not all(taints for taints, _ in blocked_groups):
         return ""
     counts: Counter[str] = Counter()
-    for taints, on in found:
+    for taints, on in blocked_groups:
         for taint in taints:
             counts[taint_text(taint)] += on
     named = [f"{text} (on {number})" for text, number in counts.most_common()]

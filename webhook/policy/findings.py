@@ -156,18 +156,26 @@ def condensed(findings: Iterable[Finding], *, same_words: bool = True) -> list[F
     Without `same_words` those whose messages are equal count once.
     """
     alike: dict[tuple[object, ...], list[Finding]] = {}
-    for at, each in enumerate(findings):
-        field = re.sub(r"\[\d+\]", "[]", each.path)
-        gist = (each.kind, field) if each.severity == "warning" and each.kind in _BESIDE else at
-        alike.setdefault((gist,), []).append(each)
-    return [each for group in alike.values() for each in _as_one(group, same_words=same_words)]
+    for at, finding in enumerate(findings):
+        field = re.sub(r"\[\d+\]", "[]", finding.path)
+        gist = (
+            (finding.kind, field)
+            if finding.severity == "warning" and finding.kind in _BESIDE
+            else at
+        )
+        alike.setdefault((gist,), []).append(finding)
+    return [
+        finding for group in alike.values() for finding in _as_one(group, same_words=same_words)
+    ]
 
 
 def _as_one(group: Sequence[Finding], *, same_words: bool) -> Sequence[Finding]:
-    count = len(group) if same_words else len({each.message for each in group})
+    count = len(group) if same_words else len({finding.message for finding in group})
     if count <= _MOST_ALIKE:
         return group
     first, *others = group
-    places = [f"{each.file}:{each.line}" if each.line else each.file for each in others]
+    places = [
+        f"{finding.file}:{finding.line}" if finding.line else finding.file for finding in others
+    ]
     what = f"{first.message}; {len(others)} more warnings like this: {first_few(places, _NAMED)}"
     return [replace(first, message=what)]

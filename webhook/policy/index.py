@@ -56,14 +56,14 @@ class LabelTable:
         for bit, selector in enumerate(selectors):
             conditions = compile_selector(selector).conditions if selector else ()
             needed = []
-            for each in conditions:
-                if each.operator in ("In", "Exists"):
-                    needed.append(each)
+            for condition in conditions:
+                if condition.operator in ("In", "Exists"):
+                    needed.append(condition)
                 else:
-                    _enter(ruled_out, each, 1 << bit)
+                    _enter(ruled_out, condition, 1 << bit)
             if needed:
                 # The condition with the fewest values excludes the most.
-                fewest = min(needed, key=lambda each: len(each.values) or math.inf)
+                fewest = min(needed, key=lambda condition: len(condition.values) or math.inf)
                 _enter(entered, fewest, 1 << bit)
             else:
                 self.open |= 1 << bit
@@ -134,19 +134,19 @@ def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> L
         () if g else w for g, w in zip(with_globs, wanted, strict=True)
     )
     value = attrgetter(field.subject)
-    known: dict[str, int] = {}
+    mask_by_name: dict[str, int] = {}
 
     def possible(subject: Subject) -> int:
         name = value(subject)
-        mask = known.get(name)
+        mask = mask_by_name.get(name)
         if mask is None:
             mask = open_to_all | by_name.get(name, 0)
             for bit, pattern in patterns:
                 if pattern.match(name):
                     mask |= bit
-            if len(known) >= _REMEMBERED_NAMES:
-                known.clear()
-            known[name] = mask
+            if len(mask_by_name) >= _REMEMBERED_NAMES:
+                mask_by_name.clear()
+            mask_by_name[name] = mask
         return mask
 
     return possible
@@ -191,7 +191,7 @@ class Index:
             _LOOKUPS[field.form](field, wanted)
             for field in FIELDS
             for wanted in [[getattr(match, field.name) for match in matches]]
-            if any(each is not None for each in wanted)
+            if any(value is not None for value in wanted)
         ]
 
     def candidates(self, subject: Subject) -> Iterator[int]:

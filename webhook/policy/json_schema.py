@@ -183,8 +183,8 @@ def _mapping(field: dict[str, Any]) -> str:
     if "properties" in field:
         return f"mapping with {', '.join(f'`{part}`' for part in field['properties'])}"
     values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
-    of = values[0] or {"type": "string"}
-    return f"map of text to {'anything' if of is True else _type(of)}"
+    value_schema = values[0] or {"type": "string"}
+    return f"map of text to {'anything' if value_schema is True else _type(value_schema)}"
 
 
 def _format_value(value: object) -> str:
@@ -202,14 +202,16 @@ def _range(field: dict[str, Any]) -> str:
 
 def _reachable(start: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
     """Return the definitions that a schema refers to, in the order of first reference."""
-    found: list[str] = []
+    definition_names: list[str] = []
     for name in _references(start["properties"]):
-        if name not in found:
-            found.append(name)
-            found += [
-                below for below in _reachable(definitions[name], definitions) if below not in found
+        if name not in definition_names:
+            definition_names.append(name)
+            definition_names += [
+                below
+                for below in _reachable(definitions[name], definitions)
+                if below not in definition_names
             ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(definition_names))
 
 
 def _references(node: Any) -> list[str]:

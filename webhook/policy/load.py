@@ -87,15 +87,15 @@ def judge_documents(
     own = {(kind, d.model.metadata.name) for kind, listed in of_kind.items() for d in listed}
     # An invalid class is reported at the class, not where it is named.
     named = documents.broken | own
-    known = {name for kind, name in named if kind == CLASS_KIND}
-    classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), known)
+    class_names = {name for kind, name in named if kind == CLASS_KIND}
+    classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), class_names)
     sources = of_kind.get(SOURCE_KIND, ())
     findings = sorted(
         [
             *documents.findings,
             *(collisions(good) if len(own) < len(good) else ()),
             *wrong_classes,
-            *unknown_classes(of_kind.get(POLICY_KIND, ()), known),
+            *unknown_classes(of_kind.get(POLICY_KIND, ()), class_names),
             *source_faults(sources),
             *source_warnings(sources),
             *written_and_read(good),
@@ -123,11 +123,11 @@ def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
 
 
 def compiled_classes(
-    documents: Sequence[Document], known: Collection[str]
+    documents: Sequence[Document], class_names: Collection[str]
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
     """Return every capacity class that can be compiled, and what is wrong with the others.
 
-    `known` are the names of all classes, including those whose documents have errors.
+    `class_names` are the names of all classes, including those whose documents have errors.
     """
     classes: dict[str, CapacityClass] = {}
     findings: list[Finding] = []
@@ -144,27 +144,31 @@ def compiled_classes(
             findings.append(document.finding(("spec", "nodes"), str(error), about="nodes"))
     described_names = {model.name for _, model in described}
     for document, model in complements:
-        of = str(model.spec.complement_of)
+        class_name = str(model.spec.complement_of)
         path = ("spec", "complementOf")
-        if of in classes and of in described_names:
+        if class_name in classes and class_name in described_names:
             rest = capacity.complement(
-                model.name, classes[of], autoscaled=bool(model.spec.autoscaled)
+                model.name, classes[class_name], autoscaled=bool(model.spec.autoscaled)
             )
             classes.setdefault(model.name, rest)
-        elif of in {other.name for _, other in complements}:
-            what = f"{of!r} is a complement itself; name a class that has nodes"
-            findings.append(document.finding(path, what, about=of))
-        elif of not in known:
-            findings.append(document.finding(path, _unknown(of, known), about=of))
+        elif class_name in {other.name for _, other in complements}:
+            what = f"{class_name!r} is a complement itself; name a class that has nodes"
+            findings.append(document.finding(path, what, about=class_name))
+        elif class_name not in class_names:
+            findings.append(
+                document.finding(path, _unknown(class_name, class_names), about=class_name)
+            )
     return classes, findings
 
 
-def unknown_classes(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
+def unknown_classes(
+    documents: Sequence[Document], class_names: Collection[str]
+) -> Iterator[Finding]:
     """Report capacity settings for an unknown class."""
     for document in documents:
         for path, name in document.derive(named_classes):
-            if name not in known:
-                yield document.finding(path, _unknown(name, known), about=name)
+            if name not in class_names:
+                yield document.finding(path, _unknown(name, class_names), about=name)
 
 
 def named_classes(document: Document) -> Sequence[tuple[Path, str]]:
@@ -173,13 +177,15 @@ def named_classes(document: Document) -> Sequence[tuple[Path, str]]:
     return [*model.class_names()] if isinstance(model, PlacementPolicy) else ()
 
 
-def unknown_policies(documents: Sequence[Document], known: Collection[str]) -> Iterator[Finding]:
+def unknown_policies(
+    documents: Sequence[Document], policy_names: Collection[str]
+) -> Iterator[Finding]:
     """Report exceptions for an unknown policy: a typing error, or one that is added later."""
     for document in documents:
         if isinstance(document.model, PlacementException):
             for at, name in enumerate(document.model.spec.policies):
-                if name != ALL and name not in known:
-                    hint = guess(name, tuple(sorted(known)))
+                if name != ALL and name not in policy_names:
+                    hint = guess(name, tuple(sorted(policy_names)))
                     what = f"there is no policy {name!r}, so this entry has no effect{hint}"
                     yield document.finding(("spec", "policies", at), what, "warning")
 
@@ -258,8 +264,8 @@ def _selected(document: Document) -> Sequence[tuple[str, Path]]:
     ]
 
 
-def _unknown(name: str, known: Collection[str]) -> str:
-    there = sorted(known)
-    defined = ", ".join(there) or "none is defined"
-    hint = guess(name, tuple(there)) or "; create the class first"
+def _unknown(name: str, class_names: Collection[str]) -> str:
+    sorted_names = sorted(class_names)
+    defined = ", ".join(sorted_names) or "none is defined"
+    hint = guess(name, tuple(sorted_names)) or "; create the class first"
     return f"{UNKNOWN_CLASS} {name!r} (classes: {defined}){hint}"

@@ -22,16 +22,16 @@ _ACCOUNT_PATTERN: Final = f"[-a-z0-9.*?]{{1,{MAX_SUBDOMAIN}}}"
 _account = re.compile(_ACCOUNT_PATTERN, re.ASCII)
 
 
-def _one_of(known: tuple[str, ...]) -> AfterValidator:
-    """Check that a text is one of `known`; otherwise the error lists them."""
+def _one_of(words: tuple[str, ...]) -> AfterValidator:
+    """Check that a text is one of `words`; otherwise the error lists them."""
     return check(
-        lambda text: text in known,
-        lambda text: f"{quoted(text)} is not one of {', '.join(known)}{guess(text, known)}",
+        lambda text: text in words,
+        lambda text: f"{quoted(text)} is not one of {', '.join(words)}{guess(text, words)}",
     )
 
 
-def _enum(known: tuple[str, ...]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "enum": list(known)})
+def _enum(words: tuple[str, ...]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "enum": list(words)})
 
 
 NamespaceGlob = Annotated[

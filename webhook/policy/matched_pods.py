@@ -45,15 +45,15 @@ class _Names:
 
     def __init__(self, listed: frozenset[str]) -> None:
         self.all = listed
-        self.globs = frozenset(each for each in listed if is_glob(each))
+        self.globs = frozenset(name for name in listed if is_glob(name))
         self.literals = listed - self.globs
-        self.any = any(set(each) == {"*"} for each in listed)
+        self.any = any(set(name) == {"*"} for name in listed)
 
     def cover(self, other: _Names) -> bool:
         """Return whether every name of the other's is one of these."""
         others = other.all - self.all
         return len(self.globs) * len(others) <= _MOST_PAIRS and all(
-            any(includes(wide, each) for wide in self.globs) for each in others
+            any(includes(wide, name) for wide in self.globs) for name in others
         )
 
     def apart(self, other: _Names) -> bool:
@@ -81,7 +81,7 @@ class MatchedPods:
         self._labels = {name: _by_key(fields.get(name)) for name in _LABELS}
         # Each namespace has the label of its name.
         spaces = self._labels["namespace_selector"]
-        if all(each["operator"] == "Exists" for each in spaces.get(_NAME_LABEL, ())):
+        if all(requirement["operator"] == "Exists" for requirement in spaces.get(_NAME_LABEL, ())):
             spaces.pop(_NAME_LABEL, None)
         self._sets: Mapping[str, frozenset[object]] = {
             name: frozenset(fields[name]) for name in _SETS if name in fields
@@ -99,14 +99,14 @@ class MatchedPods:
     def _narrow_namespaces(self) -> dict[str, _Names]:
         """Return the namespaces that a selector on the name label leaves, if there is one."""
         labels = self._labels["namespace_selector"].get(_NAME_LABEL, ())
-        named = [each["values"] for each in labels if each["operator"] == "In"]
+        named = [requirement["values"] for requirement in labels if requirement["operator"] == "In"]
         if not named:
             return {}
         left = frozenset(named[0]).intersection(*named[1:])
         listed = self._names.get("namespaces")
         if listed and len(left) * len(listed.all) <= _MOST_PAIRS:
             left = frozenset(
-                each for each in left if any(includes(wide, each) for wide in listed.all)
+                name for name in left if any(includes(wide, name) for wide in listed.all)
             )
         return {"namespaces": _Names(left)}
 
@@ -172,7 +172,8 @@ class MatchedPods:
         if within is None or within.globs or not labels:
             return False
         return len(within.literals) * len(labels) <= _MOST_PAIRS and all(
-            any(not label_values.holds(each, name) for each in labels) for name in within.literals
+            any(not label_values.holds(requirement, name) for requirement in labels)
+            for name in within.literals
         )
 
     def unmet(self) -> tuple[str, str] | None:
@@ -204,7 +205,7 @@ class MatchedPods:
         listed = ", ".join(sorted(self._names[name].all)) if name in self._names else ""
         if not within.all and listed:
             return "namespaceSelector", f"{_NAME_LABEL} matches none of the namespaces {listed}"
-        if not any(_is_possible(each, field.longest) for each in within.all):
+        if not any(_is_possible(listed_name, field.longest) for listed_name in within.all):
             return field.document_name, f"no {field.noun} can have the name {listed}"
         if name == "namespaces" and within.all <= {*EXCLUDED_NAMESPACES}:
             return "namespaces", f"pods in {listed or ', '.join(within.all)} never reach Fairlead"
@@ -226,8 +227,8 @@ def atoms(match: Match) -> Iterator[Match]:
         return
     leads = (True, False) if match.coordinator is None else (match.coordinator,)
     for coordinator, *values in itertools.product(leads, *lists.values()):
-        one = {name: [value] for name, value in zip(lists, values, strict=True)}
-        yield match.model_copy(update={**one, "coordinator": coordinator})
+        single_values = {name: [value] for name, value in zip(lists, values, strict=True)}
+        yield match.model_copy(update={**single_values, "coordinator": coordinator})
 
 
 def _selector_guarantees(
@@ -236,9 +237,9 @@ def _selector_guarantees(
     """By field the values that a selector of our labels certainly leaves."""
     for name, field in _VALUE.items():
         listed = frozenset[object]()
-        for each in labels.get(field.label, ()):
-            if each["operator"] == "In":
-                values = {field.parse_label(value) for value in each["values"]}
+        for requirement in labels.get(field.label, ()):
+            if requirement["operator"] == "In":
+                values = {field.parse_label(value) for value in requirement["values"]}
                 if None not in values:
                     listed = listed & values if listed else frozenset(values)
         if listed:
@@ -260,12 +261,12 @@ def shared(some: Sequence[str], others: Sequence[str]) -> Sequence[str]:
     """Globs and names that match every name that both lists match, and few others."""
     if len(some) * len(others) > _MOST_PAIRS:
         return some
-    found: dict[str, None] = {}
-    for one in some:
+    shared_names: dict[str, None] = {}
+    for name in some:
         for other in others:
-            if overlap(one, other):
-                found[other if includes(one, other) else one] = None
-    return list(found)
+            if overlap(name, other):
+                shared_names[other if includes(name, other) else name] = None
+    return list(shared_names)
 
 
 def overlap(one: str, two: str) -> bool:
@@ -301,10 +302,10 @@ def literal(glob: str) -> str:
 
 
 @functools.lru_cache(maxsize=16_384)
-def _compiled(glob: str, one: str, same: str = "{}") -> re.Pattern[str]:
-    """Return a pattern in which `one` matches ?, and `same` any other character."""
+def _compiled(glob: str, question_mark: str, same: str = "{}") -> re.Pattern[str]:
+    """Return a pattern in which `question_mark` matches ?, and `same` any other character."""
     head, *others = (
-        "".join(one if char == "?" else same.format(re.escape(char)) for char in part)
+        "".join(question_mark if char == "?" else same.format(re.escape(char)) for char in part)
         for part in glob.split("*")
     )
     if not others:
@@ -337,9 +338,9 @@ def _implied(
     """Return whether labels that meet all given requirements meet all wanted ones."""
     # No condition holds for every value and for absence too: each wanted key has to be given.
     return wanted.keys() <= given.keys() and all(
-        not label_values.satisfiable([*given[key], label_values.negated(each)])
+        not label_values.satisfiable([*given[key], label_values.negated(requirement)])
         for key, group in wanted.items()
-        for each in group
+        for requirement in group
     )
 
 
@@ -356,7 +357,7 @@ def unmatchable(match: Match, exclude: Sequence[Match] = ()) -> Unmatchable | No
     if unmet := reach.unmet():
         field, why = unmet
         return Unmatchable(("match", field), why)
-    blocks = [MatchedPods(each) for each in exclude]
+    blocks = [MatchedPods(excluded_match) for excluded_match in exclude]
     for at, block in enumerate(blocks):
         if block.covers(reach):
             return Unmatchable(("exclude", at), "it excludes every pod that match selects")

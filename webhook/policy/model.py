@@ -170,7 +170,9 @@ class PolicySpec(Strict):
         parts = {name: given.get(name) for name in PARTS}
         if not any(parts.values()):
             yield Problem((), "needs at least one of defaults, overrides and requirements")
-        split = [part for part, each in parts.items() if isinstance(each, dict) and "split" in each]
+        split = [
+            part for part, value in parts.items() if isinstance(value, dict) and "split" in value
+        ]
         for part in split[1:]:
             yield Problem((part, "split"), f"is in {split[0]} too: write a policy for each")
         for part, settings in parts.items():
@@ -209,15 +211,17 @@ class PlacementPolicy(PolicyObject):
     @property
     def shares(self) -> tuple[Share, ...]:
         """The sizes of these shares."""
-        return tuple(Share(each.count, each.percent) for each in self.split)
+        return tuple(Share(share.count, share.percent) for share in self.split)
 
     def variants(self) -> Sequence[Self]:
         """Return it as it is for each share of its split; it alone without a split."""
-        found = []
+        variants = []
         for at in range(len(self.split)):
-            parts: dict[str, object] = {part: each.of_share(at) for part, each in self.spec.parts()}
-            found.append(self.model_copy(update={"spec": self.spec.model_copy(update=parts)}))
-        return found or [self]
+            parts: dict[str, object] = {
+                part: placement.of_share(at) for part, placement in self.spec.parts()
+            }
+            variants.append(self.model_copy(update={"spec": self.spec.model_copy(update=parts)}))
+        return variants or [self]
 
 
 class Shape(Strict):

@@ -36,14 +36,14 @@ def tolerations_of(settings: Iterable[PlacementSetting]) -> list[Toleration]:
 
 
 def with_runtime_class(
-    settings: Iterable[PlacementSetting], known: Mapping[str, JsonObject]
+    settings: Iterable[PlacementSetting], runtime_classes: Mapping[str, JsonObject]
 ) -> Iterator[PlacementSetting]:
     """Yield the settings, with what the API server merges of a RuntimeClass in its place.
 
-    `known` are node.k8s.io/v1 RuntimeClasses by name; of another class its name stays.
+    `runtime_classes` are node.k8s.io/v1 RuntimeClasses by name; of another class its name stays.
     """
     for setting in settings:
-        found = known.get(runtime_class_of(setting))
+        found = runtime_classes.get(runtime_class_of(setting))
         if found is None:
             yield setting
             continue
@@ -51,8 +51,8 @@ def with_runtime_class(
         policy, part = setting.policy, setting.part
         for key, value in (scheduling.get("nodeSelector") or {}).items():
             yield MemberSetting(policy=policy, part=part, map="nodeSelector", key=key, value=value)
-        for each in scheduling.get("tolerations") or ():
-            yield TolerationSetting(policy=policy, part=part, toleration=each)
+        for toleration in scheduling.get("tolerations") or ():
+            yield TolerationSetting(policy=policy, part=part, toleration=toleration)
 
 
 def runtime_class_of(setting: PlacementSetting) -> str:
@@ -81,7 +81,7 @@ def limits(setting: PlacementSetting) -> Sequence[Term]:
 
 def nodes_meeting(conditions: Sequence[Sequence[Term]], nodes: NodeGroups) -> list[Alike]:
     """Return the nodes whose labels and names meet every one of the conditions, in groups."""
-    return [each for each in groups_by(conditions, nodes) if meets(each.node, conditions)]
+    return [group for group in groups_by(conditions, nodes) if meets(group.node, conditions)]
 
 
 def groups_by(conditions: Sequence[Sequence[Term]], nodes: NodeGroups) -> Iterable[Alike]:
@@ -98,7 +98,7 @@ def meets(node: Node, conditions: Sequence[Sequence[Term]]) -> bool:
 
 def count(groups: Iterable[Alike]) -> int:
     """Return the number of nodes."""
-    return sum(each.count for each in groups)
+    return sum(group.count for group in groups)
 
 
 def makers(
@@ -109,12 +109,12 @@ def makers(
 ) -> tuple[str, ...]:
     """Return the names of the autoscaled classes that could create a node for a pod with these
     settings, sorted."""
-    autoscaled = [each for each in classes if each.autoscaled]
+    autoscaled = [capacity_class for capacity_class in classes if capacity_class.autoscaled]
     if not autoscaled:
         return ()
     try:
         required = node_affinity.conjunction(
-            [terms for each in settings if (terms := limits(each))]
+            [terms for setting in settings if (terms := limits(setting))]
         )
     except node_affinity.TooManyTerms:
         return ()

@@ -33,12 +33,12 @@ def of_pod(pod: PodPlacement) -> str | None:
 def required_system(settings: Iterable[PlacementSetting]) -> tuple[int, str] | None:
     """Return the first system that the settings name, and the rank of its part (0:
     requirements)."""
-    found: list[tuple[int, str]] = []
+    systems: list[tuple[int, str]] = []
     for setting in settings:
         system = _system_of(setting)
         if system is not None:
-            found.append((PARTS.index(setting.part), system))
-    return min(found, default=None)
+            systems.append((PARTS.index(setting.part), system))
+    return min(systems, default=None)
 
 
 def _system_of(setting: PlacementSetting) -> str | None:

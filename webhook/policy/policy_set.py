@@ -95,13 +95,15 @@ class Policy:
     @cached_property
     def system(self) -> tuple[int, str] | None:
         """The operating system that it names, in each of its variants."""
-        found = {*map(operating_system.required_system, self.variants)}
-        return found.pop() if len(found) == 1 else None
+        systems = {*map(operating_system.required_system, self.variants)}
+        return systems.pop() if len(systems) == 1 else None
 
     @cached_property
     def has_fallback(self) -> bool:
         """Whether a class of its settings may be given up."""
-        return any(isinstance(each, CapacitySetting) and each.fallback for each in self.settings)
+        return any(
+            isinstance(setting, CapacitySetting) and setting.fallback for setting in self.settings
+        )
 
     @cached_property
     def everywhere(self) -> Policy:
@@ -123,8 +125,8 @@ class Policy:
             share,
             tuple(
                 at
-                for at, each in enumerate(self.variants[share])
-                if isinstance(each, CapacitySetting) and each.gives_up(history)
+                for at, setting in enumerate(self.variants[share])
+                if isinstance(setting, CapacitySetting) and setting.gives_up(history)
             ),
         )
 
@@ -134,8 +136,10 @@ class Policy:
         if not variant.given_up:
             return settings
         return [
-            each.give_up() if at in variant.given_up and isinstance(each, CapacitySetting) else each
-            for at, each in enumerate(settings)
+            setting.give_up()
+            if at in variant.given_up and isinstance(setting, CapacitySetting)
+            else setting
+            for at, setting in enumerate(settings)
         ]
 
     def enforced_in(self, namespace: str) -> bool:
@@ -188,7 +192,7 @@ class PolicySet:
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
         self._indexes = compiler.indexes
-        self._matches_of_exceptions = [each.spec.match for each in exceptions]
+        self._matches_of_exceptions = [exception.spec.match for exception in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
         self._trial: str | None = None
 
@@ -208,8 +212,8 @@ class PolicySet:
     @cached_property
     def sets_labels(self) -> bool:
         """Whether a policy sets a field by which the owners of pods select them."""
-        settings = itertools.chain.from_iterable(each.settings for each in self.policies)
-        return any(each.row.selected for each in settings)
+        settings = itertools.chain.from_iterable(policy.settings for policy in self.policies)
+        return any(setting.row.selected for setting in settings)
 
     @cached_property
     def _index(self) -> MovedIndex:
@@ -234,7 +238,7 @@ class PolicySet:
         exceptions."""
         made = copy(self)
         some = [self.policies[at] for at in sorted(positions)]
-        made.policies = tuple([each.everywhere for each in some])
+        made.policies = tuple([policy.everywhere for policy in some])
         made.systems = _systems(made.policies)
         made.varied = _varied(made.policies)
         made.exceptions = Exceptions(())
@@ -312,7 +316,12 @@ class PolicySet:
         """
         listed = [at for at in self.tested.get("replica_indexes", ()) if isinstance(at, int)]
         shares = (self.policies[at].shares for at in self.varied)
-        split = (end for each in shares if each for end in ends(each, replicas))
+        split = (
+            end
+            for policy_shares in shares
+            if policy_shares
+            for end in ends(policy_shares, replicas)
+        )
         return {*listed, *(at + 1 for at in listed), *split}
 
     def variants(self, positions: Sequence[int], replica: Replica) -> tuple[Variant, ...]:
@@ -376,7 +385,7 @@ class Compiler:
     ) -> list[Policy]:
         """Return the models compiled, in their order."""
         old = self._compiled_with
-        same = old.keys() == classes.keys() and all(old[each] is classes[each] for each in old)
+        same = old.keys() == classes.keys() and all(old[name] is classes[name] for name in old)
         current = {}
         result = []
         for model in models:
@@ -402,7 +411,7 @@ def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
 
 def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> Policy:
     rollout, wanted = policy.spec.rollout, policy.spec.match or Match()
-    variants = tuple(compiling.settings(each, classes) for each in policy.variants())
+    variants = tuple(compiling.settings(variant, classes) for variant in policy.variants())
     settings = [*variants[0]]
     for setting in itertools.chain(*variants[1:]):
         if setting not in settings:

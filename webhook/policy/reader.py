@@ -43,8 +43,8 @@ class Document(Generic[M]):
         """
         if compute not in self._derived:
             self._derived[compute] = compute(self)
-        found: T = self._derived[compute]
-        return found
+        value: T = self._derived[compute]
+        return value
 
     def locate(self, path: Path, *, at_key: bool = False) -> yaml_tree.Place:
         """Line and column, from 1, of a path such as ("spec", "overrides", "capacity", 0).
@@ -182,8 +182,8 @@ class _Reader(Generic[M]):
         """Read one document; `sound`: its text has no faults."""
         model, wrong, rest, left_out = judge(node, self.forms)
         self.findings += [
-            Finding(file, *each.place, path_text((*prefix, *each.path)), each.message)
-            for each in wrong
+            Finding(file, *problem.place, path_text((*prefix, *problem.path)), problem.message)
+            for problem in wrong
         ]
         if model is not None and sound:
             document = Document(file, model, rest, prefix, left_out)

@@ -59,31 +59,31 @@ def _faults(placement: PlacementModel) -> Iterator[Fault]:
 
 
 def missing_classes(
-    documents: Iterable[Document], there: Mapping[str, Collection[str]]
+    documents: Iterable[Document], kinds: Mapping[str, Collection[str]]
 ) -> Iterator[Finding]:
-    """Yield settings that name missing objects. `there`: the cluster's objects' names, by kind."""
+    """Yield settings that name missing objects. `kinds`: the cluster's objects' names, by kind."""
     for document, kind, path, name in _named(documents):
-        if kind in there and name not in there[kind]:
+        if kind in kinds and name not in kinds[kind]:
             about = f"{document.model.name} {path}"
             # Under Audit it changes no pod yet.
             enforced = _is_enforced(document)
-            what = _refusal(kind, name, there[kind], "" if enforced else _ONCE)
+            what = _refusal(kind, name, kinds[kind], "" if enforced else _ONCE)
             severity: Severity = "error" if enforced else "warning"
             yield document.finding(path, what, severity, about=about, kind=Kind.REFUSED_PODS)
 
 
 def refusals(
-    placement: PodPlacement, there: Mapping[str, Collection[str]], setters: Mapping[str, str]
+    placement: PodPlacement, kinds: Mapping[str, Collection[str]], setters: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield why the cluster refuses a pod with this placement: fields that name missing objects.
 
-    `there`: the cluster's objects' names, by kind, as in `missing_classes`. `setters`: by field the
+    `kinds`: the cluster's objects' names, by kind, as in `missing_classes`. `setters`: by field the
     policy that sets it.
     """
     for field, kind, name in classes_of(placement):
-        if kind in there and name not in there[kind]:
+        if kind in kinds and name not in kinds[kind]:
             by = f"policy {setters[field]} sets it: " if field in setters else ""
-            yield f"{field}: {by}{_refusal(kind, name, there[kind])}"
+            yield f"{field}: {by}{_refusal(kind, name, kinds[kind])}"
 
 
 def classes_of(placement: PodPlacement | PlacementModel) -> Iterator[tuple[str, str, str]]:
@@ -101,17 +101,17 @@ def _is_enforced(document: Document) -> bool:
     return isinstance(model, PlacementPolicy) and model.spec.enforcement == "Enforce"
 
 
-def _refusal(kind: str, name: str, there: Collection[str], once: str = "") -> str:
+def _refusal(kind: str, name: str, class_names: Collection[str], once: str = "") -> str:
     what = f"the cluster has no {kind} {quoted(name)}, and refuses pods that get it{once}"
-    return what + (guess(name, tuple(sorted(there))) or "; create it, or name another")
+    return what + (guess(name, tuple(sorted(class_names))) or "; create it, or name another")
 
 
 def named_classes(documents: Iterable[Document]) -> dict[str, list[str]]:
     """By kind the objects that policies name and that a cluster may not have, in order."""
-    found: dict[str, set[str]] = {}
+    names_by_kind: dict[str, set[str]] = {}
     for _, kind, _, name in _named(documents):
-        found.setdefault(kind, set()).add(name)
-    return {kind: sorted(names) for kind, names in found.items()}
+        names_by_kind.setdefault(kind, set()).add(name)
+    return {kind: sorted(names) for kind, names in names_by_kind.items()}
 
 
 def _named(

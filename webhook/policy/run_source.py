@@ -39,9 +39,9 @@ Named = Annotated[dict[_K, _T], Field(max_length=MAX_LISTED)]
 
 
 def _one_of(given: Mapping[str, Any], *names: str) -> Iterator[Problem]:
-    found = [name for name in names if name in given]
-    if len(found) != 1:
-        has = " and ".join(found) or "none"
+    given_names = [name for name in names if name in given]
+    if len(given_names) != 1:
+        has = " and ".join(given_names) or "none"
         yield Problem((), f"want exactly one of {', '.join(names)}; there is {has}")
 
 
@@ -342,8 +342,8 @@ class Pods(Strict):
         """Require one way to find a template."""
         yield from _one_of(given, "template", "like", "build")
         when = given.get("when")
-        for position, each in enumerate(when if isinstance(when, list) else ()):
-            if isinstance(each, Mapping) and "field" not in each:
+        for position, condition in enumerate(when if isinstance(when, list) else ()):
+            if isinstance(condition, Mapping) and "field" not in condition:
                 yield Problem(("when", position), "want a condition on a field")
         like = given.get("like")
         if isinstance(like, Mapping) and like.get("object") == "." and "each" not in given:

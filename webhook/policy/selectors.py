@@ -81,7 +81,9 @@ class Selector:
         condition names is like a missing one.
         """
         return frozenset(
-            (each.key, value) for each in self.conditions for value in each.values or (None,)
+            (condition.key, value)
+            for condition in self.conditions
+            for value in condition.values or (None,)
         )
 
 

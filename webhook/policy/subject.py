@@ -73,7 +73,7 @@ def resources(spec: JsonObject) -> frozenset[str]:
 
     Source: the API server's defaulting of requests from limits, k8s.io/kubernetes/pkg/apis/core/v1.
     """
-    found: set[str] = set()
+    resource_names: set[str] = set()
     holders = [
         spec,
         *objects_in(spec.get("initContainers")),
@@ -86,9 +86,9 @@ def resources(spec: JsonObject) -> frozenset[str]:
         parts = (asked.get(part) for part in ("limits", "requests"))
         limits, requests = (part if isinstance(part, dict) else {} for part in parts)
         for name, amount in {**limits, **requests}.items():
-            if name not in found and _MORE_THAN_NOTHING.match(str(amount)):
-                found.add(name)
-    return frozenset(found)
+            if name not in resource_names and _MORE_THAN_NOTHING.match(str(amount)):
+                resource_names.add(name)
+    return frozenset(resource_names)
 
 
 def volumes(spec: JsonObject) -> frozenset[str]:
@@ -99,11 +99,11 @@ def volumes(spec: JsonObject) -> frozenset[str]:
     Sources: the API server's defaulting of volumes, k8s.io/kubernetes/pkg/apis/core/v1, and its
     plugin ServiceAccount, which runs before webhooks.
     """
-    found = {ADDED_VOLUME} if spec.get(AUTOMOUNT) is True else set()
+    volume_types = {ADDED_VOLUME} if spec.get(AUTOMOUNT) is True else set()
     for volume in objects_in(spec.get("volumes")):
         given = [key for key, value in volume.items() if key != "name" and value is not None]
-        found.update(given or (_DEFAULT_VOLUME,))
-    return frozenset(found)
+        volume_types.update(given or (_DEFAULT_VOLUME,))
+    return frozenset(volume_types)
 
 
 def service_account(spec: JsonObject) -> str:

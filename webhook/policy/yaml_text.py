@@ -117,7 +117,7 @@ def _split_json(text: str) -> list[tuple[str, Place]]:
 
     Any other text is one part. It is then read as YAML, which reports the place of an error.
     """
-    found: list[tuple[str, Place]] = []
+    documents: list[tuple[str, Place]] = []
     end, line, newline = 0, 1, -1
     while (start := _at_value(text, end)) < len(text):
         if text[start] != "{":
@@ -129,10 +129,10 @@ def _split_json(text: str) -> list[tuple[str, Place]]:
             _, end = _JSON.raw_decode(text, start)
         except (ValueError, RecursionError):
             return [(text, _START)]
-        found.append((text[start:end], place))
+        documents.append((text[start:end], place))
         line += text.count("\n", start, end)
         newline = max(newline, text.rfind("\n", start, end))
-    return found if len(found) > 1 else [(text, _START)]
+    return documents if len(documents) > 1 else [(text, _START)]
 
 
 def _at_value(text: str, at: int) -> int:
@@ -323,13 +323,13 @@ class Composer:
     def _merge(self, mapping: Mapping, source: Node) -> None:
         """Apply the merge key of YAML 1.1: add the keys that the mapping does not have."""
         sources = source.items if isinstance(source, Sequence) else [source]
-        for each in sources:
-            if isinstance(each, Mapping):
-                for key, entry in each.entries.items():
+        for element in sources:
+            if isinstance(element, Mapping):
+                for key, entry in element.entries.items():
                     mapping.entries.setdefault(key, entry)
             else:
                 message = "<< takes a mapping, or a list of mappings"
-                self.faults.append(Fault(each.place, message, mapping))
+                self.faults.append(Fault(element.place, message, mapping))
 
 
 def _not_text(key: Scalar) -> str:

@@ -51,7 +51,7 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-def value(node: Node, scalar: Callable[[ScalarValue], Any] = lambda each: each) -> Any:
+def value(node: Node, scalar: Callable[[ScalarValue], Any] = lambda content: content) -> Any:
     """Return the node as plain values: dictionaries, lists, and scalars of
     `webhook.policy.scalars`, each as `scalar` converts it.
     """

@@ -76,11 +76,11 @@ class Cluster(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Objects of other kinds would be ignored."""
         objects = given.get("objects")
-        for at, each in enumerate(objects if isinstance(objects, list) else ()):
-            if isinstance(each, dict) and each.get("kind") not in READ_OBJECTS:
+        for at, manifest in enumerate(objects if isinstance(objects, list) else ()):
+            if isinstance(manifest, dict) and manifest.get("kind") not in READ_OBJECTS:
                 kinds = " or ".join(READ_OBJECTS)
-                yield Problem(("objects", at, "kind"), f"want {kinds}, not {each.get('kind')}")
-            elif isinstance(each, dict) and not _name_of(each):
+                yield Problem(("objects", at, "kind"), f"want {kinds}, not {manifest.get('kind')}")
+            elif isinstance(manifest, dict) and not _name_of(manifest):
                 yield Problem(("objects", at, "metadata", "name"), "give the object's name")
 
 
@@ -110,7 +110,9 @@ class Pod(Strict):
             # An unknown field would be ignored, and test nothing.
             for fault in field_checks.faults(_undisputed(given.get(part)), kind, whole=False):
                 yield Problem((part, *fault.path), fault.message)
-        yield from (Problem(each.path, each.message) for each in _refused(_undisputed(dict(given))))
+        yield from (
+            Problem(fault.path, fault.message) for fault in _refused(_undisputed(dict(given)))
+        )
         for name in ("labels", "annotations"):
             if isinstance(metadata, dict) and given.get(name) is not None and name in metadata:
                 yield Problem((name,), f"is also in metadata.{name}; keep one of the two")
@@ -119,16 +121,16 @@ class Pod(Strict):
 def _refused(given: Mapping[str, Any]) -> Iterator[field_checks.Fault]:
     """Yield what the API server rejects in the written pod; missing fields are filled in."""
     spec, metadata = given.get("spec"), given.get("metadata")
-    for each in template_rules.faults(spec, more_volumes=True):
-        if each.severity == "error" and _is_written(spec, each.path):
-            yield each._replace(path=("spec", *each.path))
-    own = metadata if isinstance(metadata, dict) else {}
+    for fault in template_rules.faults(spec, more_volumes=True):
+        if fault.severity == "error" and _is_written(spec, fault.path):
+            yield fault._replace(path=("spec", *fault.path))
+    valid_metadata = metadata if isinstance(metadata, dict) else {}
     bound = isinstance(spec, dict) and bool(spec.get("nodeName"))
-    for holder, path in ((own, ("metadata",)), (given, ())):
+    for holder, path in ((valid_metadata, ("metadata",)), (given, ())):
         yield from object_rules.label_faults(holder.get("labels"), (*path, "labels"))
         at = (*path, "annotations")
         yield from text_rules.annotation_faults(holder.get("annotations"), at, bound=bound)
-    yield from text_rules.name_faults(own)
+    yield from text_rules.name_faults(valid_metadata)
 
 
 def _is_written(value: Any, path: field_checks.Path) -> bool:
@@ -347,10 +349,10 @@ class PolicyTest(Strict):
             wanted = expect.get("runsOn") if isinstance(expect, dict) else None
             for position, name in enumerate(wanted if isinstance(wanted, list) else ()):
                 if isinstance(name, str) and name not in names:
-                    there = ", ".join(names) or "none is given"
+                    listed_names = ", ".join(names) or "none is given"
                     yield Problem(
                         ("tests", at, "expect", "runsOn", position),
-                        f"there is no node {name!r} (nodes: {there}){guess(name, names)}",
+                        f"there is no node {name!r} (nodes: {listed_names}){guess(name, names)}",
                     )
 
 

@@ -126,10 +126,12 @@ def lacks(expected: Lacking, pod: JsonObject) -> Iterator[Failure]:
     """Fields that hold what they should not."""
     for name, unwanted in stated_fields(expected).items():
         actual = field_of(pod, name)
-        for each in unwanted:
-            there = each in (actual or {}) if isinstance(each, str) else holds(actual or [], [each])
-            if there:
-                yield Failure(name, f"without {format_value(each)}", format_value(actual))
+        for item in unwanted:
+            is_present = (
+                item in (actual or {}) if isinstance(item, str) else holds(actual or [], [item])
+            )
+            if is_present:
+                yield Failure(name, f"without {format_value(item)}", format_value(actual))
 
 
 def holds(actual: Json, wanted: Json) -> bool:
@@ -141,7 +143,7 @@ def holds(actual: Json, wanted: Json) -> bool:
         )
     if isinstance(wanted, list):
         return isinstance(actual, list) and all(
-            any(holds(there, item) for there in actual) for item in wanted
+            any(holds(actual_item, item) for actual_item in actual) for item in wanted
         )
     return type(actual) is type(wanted) and bool(actual == wanted)
 

@@ -57,7 +57,7 @@ _PLUGINS: Final = "give cluster.plugins"
 def run_tests(document: Document, policies: PolicySet) -> tuple[Verdict, ...]:
     """Return every test of the document, in its order, run over the policy set."""
     model = document.model
-    nodes = [_whole_node(each) for each in model.nodes] or None
+    nodes = [_whole_node(node) for node in model.nodes] or None
     default = model.cluster and model.cluster.default_priority_class
     world = World(
         policies,
@@ -145,18 +145,21 @@ def _evaluate(case: Case, world: World, cluster: policy_test_model.Cluster | Non
 
 
 def _plugins(cluster: policy_test_model.Cluster | None, namespace: str = "") -> PluginInputs:
-    found = inputs_among((cluster and cluster.objects) or (), namespace)
+    plugin_inputs = inputs_among((cluster and cluster.objects) or (), namespace)
     if cluster is None or cluster.plugins is None:
-        return found
-    return found._replace(running=running_plugins(cluster.plugins))
+        return plugin_inputs
+    return plugin_inputs._replace(running=running_plugins(cluster.plugins))
 
 
 def _history(case: Case) -> History | None:
     now = datetime.fromisoformat(case.now) if case.now else datetime.now(UTC)
     given = case.history.items()
     by_class = {
-        name: (each.disruptions, parse_span(each.pending) if each.pending else None)
-        for name, each in given
+        name: (
+            class_history.disruptions,
+            parse_span(class_history.pending) if class_history.pending else None,
+        )
+        for name, class_history in given
     }
     return assumed(now, by_class) if by_class else None
 
@@ -164,18 +167,18 @@ def _history(case: Case) -> History | None:
 def _unread(arrival: Arrival, decision: Decision) -> list[str]:
     """Return a line for each label of the pod or its namespace whose value is unknown and
     ignored."""
-    found: list[str] = []
+    problems: list[str] = []
     if decision.identity:
         metadata = arrival.pod["metadata"]
-        found += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
+        problems += misread(metadata.get("labels") or {}, metadata.get("annotations") or {})
     place = arrival.namespace_labels.get(names.PLACE)
     kind = arrival.namespace_labels.get(names.KIND)
     if place is not None and place != names.PLACE_ALL:
         what = f"unknown value {place!r}, want {names.PLACE_ALL!r}; it is ignored"
-        found.append(f"namespace label {names.PLACE}: {what}")
+        problems.append(f"namespace label {names.PLACE}: {what}")
     if kind is not None and kind.lower() not in names.KINDS:
-        found.append(f"namespace label {names.KIND}: unknown kind {kind!r}; it is ignored")
-    return found
+        problems.append(f"namespace label {names.KIND}: unknown kind {kind!r}; it is ignored")
+    return problems
 
 
 def _labels(expect: Expectation, unread: Sequence[str]) -> Iterator[Failure]:
@@ -190,8 +193,8 @@ def _unknown(
     expect: Expectation, evaluation: Evaluation, prospects: Prospects | None
 ) -> Iterator[Failure]:
     """Fail where what is expected depends on what the test does not say."""
-    for each in evaluation.undecided:
-        yield _unanswered("result", "an answer", each)
+    for unknown_fact in evaluation.undecided:
+        yield _unanswered("result", "an answer", unknown_fact)
     nodes = evaluation.nodes
     if prospects and expect.warnings is not None and nodes and nodes.unread.what:
         yield _unanswered("warnings", "an answer", nodes.unread.unknown)
@@ -260,15 +263,15 @@ def _why_not(
     arrival: Arrival, decision: Decision, policies: PolicySet, only: set[str] | None = None
 ) -> list[str]:
     """For each policy (or only those named) that does not match, the very condition that fails."""
-    own = pods_of.parse_pod(arrival.pod)
-    identity = identify(own.labels, own.annotations, arrival.namespace_labels, policies.sources)
+    pod = pods_of.parse_pod(arrival.pod)
+    identity = identify(pod.labels, pod.annotations, arrival.namespace_labels, policies.sources)
     if identity is None:
         return [
             "the pod is not part of a run: it has no label that `fairlead policy sources` lists"
         ]
     if decision.result in ("left-alone", "not-sent"):
         return [decision.reason]
-    subject = subject_of(arrival, own, identity, policies)
+    subject = subject_of(arrival, pod, identity, policies)
     lines = []
     for policy in policies.policies:
         failed = policy.failed(subject)
@@ -280,8 +283,10 @@ def _why_not(
             for name in taken
             if only is None or name in only
         ]
-    there = {policy.name for policy in policies.policies}
-    lines += [f"{name} is not a policy in this set" for name in sorted((only or set()) - there)]
+    policy_names = {policy.name for policy in policies.policies}
+    lines += [
+        f"{name} is not a policy in this set" for name in sorted((only or set()) - policy_names)
+    ]
     return lines
 
 
@@ -357,13 +362,17 @@ def _runs_on(wanted: Sequence[str], evaluation: Evaluation) -> Iterator[Failure]
         return
     actual = nodes.last.admitted
     if set(actual) != set(wanted):
-        because = [f"{name}: {each.condition}" for each in nodes.last.shut for name in each.nodes]
+        because = [
+            f"{name}: {exclusion.condition}"
+            for exclusion in nodes.last.shut
+            for name in exclusion.nodes
+        ]
         because += [f"{name}: the node admits the pod" for name in actual if name not in wanted]
         yield Failure("runsOn", _listed(wanted, "no node"), _listed(actual, "no node"), because)
 
 
-def _listed(found: Sequence[str], none: str = "none") -> str:
-    return ", ".join(found) or none
+def _listed(texts: Sequence[str], none: str = "none") -> str:
+    return ", ".join(texts) or none
 
 
 def _whole_node(node: policy_test_model.Node) -> Node:

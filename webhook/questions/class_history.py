@@ -60,7 +60,7 @@ def history_of(
     by_class = {name: (count, pending) for name, count, pending in given}
     if len(by_class) < len(given):
         raise WrongUsage("--history: a class is given twice; write all of it once")
-    classes = sorted({name for each in sets for name in each.classes})
+    classes = sorted({name for policy_set in sets for name in policy_set.classes})
     for name in by_class:
         if name not in classes:
             what = f"there is no capacity class {name!r} ({', '.join(classes) or 'none at all'})"

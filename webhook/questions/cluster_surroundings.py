@@ -40,7 +40,9 @@ async def read_labels(client: Client, namespace: str) -> Mapping[str, Mapping[st
         spaces = [await read_namespace(client, namespace)]
     else:
         spaces = (await client.list(NAMESPACES, _labels_only)).items
-    return namespaces_among([from_answer("v1", "Namespace", each) for each in spaces])
+    return namespaces_among(
+        [from_answer("v1", "Namespace", listed_namespace) for listed_namespace in spaces]
+    )
 
 
 async def read_world(
@@ -70,7 +72,7 @@ async def read_world(
         notes.append(_unread("priorityclasses"))
     priorities = classes.get("PriorityClass", {}).values()
     default = default_priority_class(
-        [from_answer(_SCHEDULING, "PriorityClass", each) for each in priorities]
+        [from_answer(_SCHEDULING, "PriorityClass", priority_class) for priority_class in priorities]
     )
     plugins = await read_plugin_inputs(client, classes, wanted)
     if nodes is not None:
@@ -95,9 +97,9 @@ async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:
     """
     listed = {kind: await _listed(client, path, absent=[]) for kind, path in CLASS_PATHS.items()}
     return {
-        kind: {each["metadata"]["name"]: each for each in found}
-        for kind, found in listed.items()
-        if found is not None
+        kind: {manifest["metadata"]["name"]: manifest for manifest in manifests}
+        for kind, manifests in listed.items()
+        if manifests is not None
     }
 
 
@@ -111,12 +113,12 @@ async def read_plugin_inputs(
     """
     ranges: dict[str, list[JsonObject]] | None = {}
     for name in dict.fromkeys(namespaces):
-        found = await _listed(client, CollectionPath("v1", "limitranges", name or None))
-        if found is None or ranges is None:
+        listed_ranges = await _listed(client, CollectionPath("v1", "limitranges", name or None))
+        if listed_ranges is None or ranges is None:
             ranges = None
             continue
-        for each in found:
-            ranges.setdefault(each["metadata"]["namespace"], []).append(each)
+        for limit_range in listed_ranges:
+            ranges.setdefault(limit_range["metadata"]["namespace"], []).append(limit_range)
     flavors = await _listed(client, FLAVORS, absent=[])
     return inputs_of(classes)._replace(limit_ranges=ranges, flavors=flavors)
 
@@ -136,8 +138,10 @@ async def with_selecting(
         for name in dict.fromkeys(namespaces):
             path = CollectionPath(row.api_version, row.resource, name)
             with PassOver(HTTPStatus.FORBIDDEN) as passed:
-                for each in (await client.list(path, selector_only)).items:
-                    selecting.setdefault(each["metadata"]["namespace"], []).append((kind, each))
+                for manifest in (await client.list(path, selector_only)).items:
+                    selecting.setdefault(manifest["metadata"]["namespace"], []).append(
+                        (kind, manifest)
+                    )
             if passed.status:
                 unknown = "whether labels of policies concern them is unknown"
                 notes.append(f"you may not list {row.resource}: {unknown}")
@@ -151,7 +155,7 @@ async def _listed(
     """Return all objects of a list; None if they may not be listed, `absent` if their kind is not
     served."""
     with PassOver(HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND) as passed:
-        return (await client.list(path, lambda each: each)).items
+        return (await client.list(path, lambda manifest: manifest)).items
     return absent if passed.status == HTTPStatus.NOT_FOUND else None
 
 

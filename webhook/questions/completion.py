@@ -43,8 +43,11 @@ def members_of(module: str, attribute: str) -> Complete:
     def load() -> Iterable[str]:
         from importlib import import_module
 
-        found = getattr(import_module(module), attribute)
-        return (getattr(each, "name", each) for each in (found() if callable(found) else found))
+        members = getattr(import_module(module), attribute)
+        return (
+            getattr(member, "name", member)
+            for member in (members() if callable(members) else members)
+        )
 
     return words_of(load)
 
@@ -60,7 +63,7 @@ def names_of(resource: str, *, namespaced: bool = False) -> Complete:
             return await _names(client, CollectionPath(names.API_VERSION, resource, within))
 
         given = ctx.params.get(param.name or "") or ()
-        return [each for each in _asked(ctx, incomplete, look) if each not in given]
+        return [name for name in _asked(ctx, incomplete, look) if name not in given]
 
     return complete
 
@@ -94,13 +97,13 @@ def complete_references(ctx: click.Context, param: click.Parameter, incomplete: 
     given = ctx.params.get(param.name or "") or ()
     kind, slash, start = incomplete.partition("/")
     if not slash and given and "/" not in given[0]:
-        return [each for each in _names_of_kind(ctx, given[0], incomplete) if each not in given]
+        return [name for name in _names_of_kind(ctx, given[0], incomplete) if name not in given]
     if slash:
-        return [f"{kind}/{each}" for each in _names_of_kind(ctx, kind, start)]
+        return [f"{kind}/{name}" for name in _names_of_kind(ctx, kind, start)]
     from webhook.workloads.by_kind import KINDS
 
-    kinds = ("Pod", names.RUN_KIND, *(each for _, each in KINDS))
-    return _beginning({each.lower() for each in kinds}, incomplete)
+    kinds = ("Pod", names.RUN_KIND, *(kind for _, kind in KINDS))
+    return _beginning({kind.lower() for kind in kinds}, incomplete)
 
 
 def _names_of_kind(ctx: click.Context, word: str, incomplete: str) -> list[str]:
@@ -138,7 +141,7 @@ def _asked(
 
 
 def _beginning(words: Iterable[str], start: str) -> list[str]:
-    return sorted(each for each in words if each.startswith(start))
+    return sorted(word for word in words if word.startswith(start))
 
 
 # What --namespace is in every command; each has its own help and default.

@@ -42,7 +42,7 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
     Raises UnreadableInput with all errors of templates: a wrong shape, or pods that the API server
     would reject. With `passed`, errors are added to it instead, and all other pods are evaluated.
     """
-    found: list[Replicas] = []
+    replica_groups: list[Replicas] = []
     problems: list[str] = [] if passed is None else passed
     for template in offline.templates:
         wrong, doubtful = faults_of(template, offline.policies.sources)
@@ -53,15 +53,17 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
         try:
             namespace = template.source.namespace
             alone = template.source.is_labelled and not template.is_pod
-            for each in evaluate_template(offline.world, template, namespace, doubtful):
-                if alone and each.decision.identity is None:
-                    each = replace(each, doubts=[*each.doubts, mark_on(template.source.kind)])
-                found.append(each)
+            for replicas in evaluate_template(offline.world, template, namespace, doubtful):
+                if alone and replicas.decision.identity is None:
+                    replicas = replace(
+                        replicas, doubts=[*replicas.doubts, mark_on(template.source.kind)]
+                    )
+                replica_groups.append(replicas)
         except InvalidPod as error:
             problems.append(misshapen(template, error))
     if problems and passed is None:
         raise UnreadableInput(problems)
-    return found
+    return replica_groups
 
 
 def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
@@ -70,10 +72,10 @@ def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
     Raises UnreadableInput if nothing could be read.
     """
     problems = [*offline.problems]
-    found = decisions(offline, problems)
-    if not found:
+    replica_groups = decisions(offline, problems)
+    if not replica_groups:
         raise UnreadableInput(problems)
-    return found, problems
+    return replica_groups, problems
 
 
 def faults_of(template: PodTemplate, sources: SourceTable) -> tuple[list[str], list[str]]:
@@ -83,22 +85,22 @@ def faults_of(template: PodTemplate, sources: SourceTable) -> tuple[list[str], l
     """
     source = template.source
     lines: dict[str, list[str]] = {"error": [], "warning": []}
-    found: Iterable[Fault] = ()
+    faults: Iterable[Fault] = ()
     if source.is_own_run:
-        found = run_faults(source)
+        faults = run_faults(source)
     elif source.file != ANSWERED:
-        found = template_faults(template, sources)
-    for each in found:
-        title = f" {source.title}:" if each.severity == "error" else ""
-        lines[each.severity].append(_line(source, each, title))
+        faults = template_faults(template, sources)
+    for fault in faults:
+        title = f" {source.title}:" if fault.severity == "error" else ""
+        lines[fault.severity].append(_line(source, fault, title))
     return lines["error"], lines["warning"]
 
 
 def miscounted(template: PodTemplate, sources: SourceTable) -> list[str]:
     """Lines about values that are no number of pods; none for an object from an API server."""
     source = template.source
-    found = count_faults(template, sources) if source.file != ANSWERED else ()
-    return [_line(source, each, f" {source.title}:") for each in found]
+    faults = count_faults(template, sources) if source.file != ANSWERED else ()
+    return [_line(source, fault, f" {source.title}:") for fault in faults]
 
 
 def _line(source: Object, fault: Fault, title: str) -> str:
@@ -123,33 +125,37 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
     Of a DaemonSet's pods these are nodes, for which the webhook may reject them. The API server
     merges a RuntimeClass into pods, and may add requests of a LimitRange, before policies match.
     """
-    for each in decided:
-        found = each.evaluation
-        if found.depends_on_node:
-            yield f"{each.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
-        yield from (f"{each.subject}: {line}" for line in undecided_facts(each))
-        if not each.undecided and (why := unknown_nodes(found)):
-            yield f"{each.subject}: which nodes admit it is unknown: {why}"
-        if tested := found.unread_defaults:
+    for replicas in decided:
+        evaluation = replicas.evaluation
+        if evaluation.depends_on_node:
+            yield f"{replicas.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
+        yield from (f"{replicas.subject}: {line}" for line in undecided_facts(replicas))
+        if not replicas.undecided and (why := unknown_nodes(evaluation)):
+            yield f"{replicas.subject}: which nodes admit it is unknown: {why}"
+        if tested := evaluation.unread_defaults:
             yield (
-                f"{each.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
-                f"namespace {each.arrival.namespace} may add, and LimitRanges are not read; give "
+                f"{replicas.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
+                f"namespace {replicas.arrival.namespace} may add, and LimitRanges are not "
+                "read; give "
                 f"them {_OBJECTS}"
             )
-        yield from (f"{each.subject}: {line}" for line in unjudged_policies(found))
+        yield from (f"{replicas.subject}: {line}" for line in unjudged_policies(evaluation))
     yield from unlisted_classes(decided)
-    yield from not_asked(each.evaluation for each in decided)
+    yield from not_asked(replicas.evaluation for replicas in decided)
 
 
 def undecided_facts(decided: Replicas) -> list[str]:
     """Return a line, with the cure, for each fact that decides about pods and is not known."""
-    return [f"what policies decide is unknown: {_with_cure(each)}" for each in decided.undecided]
+    return [
+        f"what policies decide is unknown: {_with_cure(unknown_fact)}"
+        for unknown_fact in decided.undecided
+    ]
 
 
-def unjudged_policies(found: Evaluation) -> Iterator[str]:
+def unjudged_policies(evaluation: Evaluation) -> Iterator[str]:
     """Yield a line for each reason why the effect of policies under Audit on a pod is unknown."""
     by_reason: dict[str, list[str]] = {}
-    for policy, effect in found.audited.notable.items() if found.audited else ():
+    for policy, effect in evaluation.audited.notable.items() if evaluation.audited else ():
         if effect.unknown:
             by_reason.setdefault(effect.unknown, []).append(policy)
     for why, policies in by_reason.items():
@@ -157,11 +163,11 @@ def unjudged_policies(found: Evaluation) -> Iterator[str]:
         yield f"what enforcing {who} would do is unknown: {why}"
 
 
-def unknown_nodes(found: Evaluation) -> str:
+def unknown_nodes(evaluation: Evaluation) -> str:
     """Return why it is unknown which nodes admit the pod, with the cure; empty if it is known."""
-    if not found.nodes or not found.allowed:
+    if not evaluation.nodes or not evaluation.allowed:
         return ""
-    unread = found.nodes.unread
+    unread = evaluation.nodes.unread
     return _with_cure(unread.unknown) if unread.what else ""
 
 
@@ -169,19 +175,21 @@ def _with_cure(unknown: Unknown) -> str:
     return f"{unknown.reason}; {unknown.cure(_OBJECTS, PLUGINS)}"
 
 
-def not_asked(found: Iterable[Evaluation]) -> list[str]:
+def not_asked(evaluations: Iterable[Evaluation]) -> list[str]:
     """Return a line for each reason why the API server did not say whether it takes a pod."""
-    unknown = dict.fromkeys(each.answer.unknown for each in found if each.answer.unknown)
-    return [f"it is unknown whether the API server takes the pods: {each}" for each in unknown]
+    unknown = dict.fromkeys(
+        evaluation.answer.unknown for evaluation in evaluations if evaluation.answer.unknown
+    )
+    return [f"it is unknown whether the API server takes the pods: {reason}" for reason in unknown]
 
 
 def unasked(decided: Iterable[Replicas]) -> Iterator[str]:
     """Yield one line if the API server was not asked about all of the pods, and of the objects in
     files that make them."""
     decided = list(decided)
-    written = [each for each in decided if each.template.source.file != ANSWERED]
-    missing = [PODS] if any(not each.evaluation.world.server for each in decided) else []
-    if any(not each.template.is_pod for each in written):
+    written = [replicas for replicas in decided if replicas.template.source.file != ANSWERED]
+    missing = [PODS] if any(not replicas.evaluation.world.server for replicas in decided) else []
+    if any(not replicas.template.is_pod for replicas in written):
         missing.append(_AS_WRITTEN)
     if missing:
         yield f"{NOT_ASKED} {' or '.join(missing)}"
@@ -190,27 +198,27 @@ def unasked(decided: Iterable[Replicas]) -> Iterator[str]:
 def asked_alone(decided: Iterable[Replicas]) -> Iterator[str]:
     """Yield a line for each group of equal pods that the API server takes, if it was asked about
     one of several, or about another than the one that comes."""
-    for each in decided:
-        found = each.evaluation
-        if not (found.world.server and each.admitted) or found.answer.unknown:
+    for replicas in decided:
+        evaluation = replicas.evaluation
+        if not (evaluation.world.server and replicas.admitted) or evaluation.answer.unknown:
             continue
-        several = each.count > 1
+        several = replicas.count > 1
         limits = [
             "whether a quota takes all is not known" if several else "",
-            describe_difference(each.arrival.pod),
+            describe_difference(replicas.arrival.pod),
         ]
         if any(limits):
-            which = f"one of these {each.count} pods" if several else "the pod"
-            taken = f"{each.subject}: the API server takes {which}"
+            which = f"one of these {replicas.count} pods" if several else "the pod"
+            taken = f"{replicas.subject}: the API server takes {which}"
             yield "; ".join(filter(None, (taken, *limits)))
 
 
 def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
     """Classes that pods name, of a kind that may not be listed in the cluster that was asked."""
     unknown: dict[str, set[str]] = {}
-    for each in decided:
-        for kind, name in each.evaluation.unlisted:
-            if each.evaluation.world.classes is not None:
+    for replicas in decided:
+        for kind, name in replicas.evaluation.unlisted:
+            if replicas.evaluation.world.classes is not None:
                 unknown.setdefault(kind, set()).add(name)
     for kind, names in sorted(unknown.items()):
         yield (

@@ -105,10 +105,13 @@ async def read_running_plugins(client: Client, namespace: str) -> Mapping[str, b
         made = await client.create(path, pod, query=_AS_DECIDED)
     except ClusterError:
         return {}
-    found: list[Any] = [*objects_in(made.get("spec", {}).get("tolerations"))]
-    there = [normal(each) for each in found]
+    tolerations: list[Any] = [*objects_in(made.get("spec", {}).get("tolerations"))]
+    normal_tolerations = [normal(toleration) for toleration in tolerations]
     return {
-        name: all(normal(each.toleration) in there for each in added(Facts(spec), [name]))
+        name: all(
+            normal(addition.toleration) in normal_tolerations
+            for addition in added(Facts(spec), [name])
+        )
         for name in OPTIONAL
     }
 
@@ -122,10 +125,10 @@ async def _obstacle(client: Client, namespace: str) -> str:
         "spec": {"resourceAttributes": asked},
     }
     try:
-        found = await client.create(_REVIEWS, review)
+        response = await client.create(_REVIEWS, review)
     except ClusterError as error:
         return str(error)
-    if found["status"].get("allowed"):
+    if response["status"].get("allowed"):
         return ""
     return f"you may not create pods in namespace {namespace}"
 
@@ -155,7 +158,7 @@ async def _refusal(client: Client, namespace: str, error: ClusterError) -> tuple
 
     # Its name may be one that nobody knows.
     words = _ABOUT_POD.sub("", error.why)
-    if any(names.LEFT_AS_DECIDED in each for each in error.warnings):
+    if any(names.LEFT_AS_DECIDED in warning for warning in error.warnings):
         return words, ""
     if _OWN_DENIAL in error.words:
         return "", f"{words}; {_MAYBE_DECIDED}"

@@ -71,7 +71,7 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
     are made. Raises UnreadableInput with every problem, each with its place; with `passed` they are
     put there instead, and everything else is read.
     """
-    found: list[Object] = []
+    objects: list[Object] = []
     problems: list[str] = [] if passed is None else passed
     for path in paths:
         if made := [*_made(path)]:
@@ -84,10 +84,10 @@ def read_objects(paths: Iterable[Path], passed: list[str] | None = None) -> list
             except OSError as error:
                 problems.append(f"{file}: {error.strerror}")
             else:
-                found += objects_in(STDIN if stdin else str(file), content, problems)
+                objects += objects_in(STDIN if stdin else str(file), content, problems)
     if problems and passed is None:
         raise UnreadableInput(problems)
-    return found
+    return objects
 
 
 def count_kinds(kinds: Iterable[str]) -> str:
@@ -194,10 +194,10 @@ class ClusterFile:
 
     async def labels(self, name: str) -> Mapping[str, str]:
         """As `peek`, but raises NotSynced for an unknown namespace: labels are never guessed."""
-        found = self.namespaces.get(name)
-        if found is None:
+        labels = self.namespaces.get(name)
+        if labels is None:
             raise NotSynced(f"namespace {name}: {self.path} does not have it; add it there")
-        return found
+        return labels
 
     async def live(self, name: str, *, fresh: bool = False) -> Mapping[str, str]:  # noqa: ARG002
         """As `labels`: a file has nothing newer."""
@@ -206,8 +206,8 @@ class ClusterFile:
 
 def read_cluster_file(path: Path) -> ClusterFile:
     """Return what the webhook needs of the objects of a file. Raises UnreadableInput."""
-    found = read_cluster_objects(path)
-    return ClusterFile(path, namespaces_among(found), default_priority_class(found))
+    objects = read_cluster_objects(path)
+    return ClusterFile(path, namespaces_among(objects), default_priority_class(objects))
 
 
 def read_cluster_objects(path: Path) -> list[Object]:
@@ -217,24 +217,25 @@ def read_cluster_objects(path: Path) -> list[Object]:
     every problem.
     """
     problems: list[str] = []
-    found = read_objects([path], problems)
-    for each in found:
-        if each.kind not in _CLUSTER_KINDS or not each.metadata.get("name"):
+    objects = read_objects([path], problems)
+    for manifest in objects:
+        if manifest.kind not in _CLUSTER_KINDS or not manifest.metadata.get("name"):
             kinds = ", ".join(_CLUSTER_KINDS)
             problems.append(
-                f"{each.place()}: want objects of {kinds} with their names, not {each.title}"
+                f"{manifest.place()}: want objects of {kinds} with their names, not "
+                f"{manifest.title}"
             )
-        elif each.kind == "Namespace":
+        elif manifest.kind == "Namespace":
             problems += [
-                f"{each.place(('metadata', 'labels', key))}: {each.title}: "
+                f"{manifest.place(('metadata', 'labels', key))}: {manifest.title}: "
                 f"{path_text(('metadata', 'labels', key))}: want text, not {json.dumps(value)}; "
                 "put it in quotes"
-                for key, value in _labels(each)
+                for key, value in _labels(manifest)
                 if not isinstance(value, str)
             ]
     if problems:
         raise UnreadableInput(problems)
-    return found
+    return objects
 
 
 def namespaces_among(objects: Iterable[Object]) -> dict[str, AnnotatedLabels]:
@@ -243,24 +244,24 @@ def namespaces_among(objects: Iterable[Object]) -> dict[str, AnnotatedLabels]:
     Every namespace carries its own name as a label, as in a cluster.
     """
     return {
-        each.name: AnnotatedLabels.of(
+        manifest.name: AnnotatedLabels.of(
             {
-                names.NAMESPACE_NAME: each.name,
-                **{key: value for key, value in _labels(each) if isinstance(value, str)},
+                names.NAMESPACE_NAME: manifest.name,
+                **{key: value for key, value in _labels(manifest) if isinstance(value, str)},
             },
-            each.metadata.get("annotations"),
+            manifest.metadata.get("annotations"),
         )
-        for each in objects
-        if each.kind == "Namespace" and each.value.get("apiVersion", "v1") == "v1"
+        for manifest in objects
+        if manifest.kind == "Namespace" and manifest.value.get("apiVersion", "v1") == "v1"
     }
 
 
 def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
     """Return what PluginInputs has among objects; without any LimitRange, they are unknown."""
     return inputs_among(
-        {**each.value, "metadata": {**each.metadata, "namespace": each.namespace}}
-        for each in objects
-        if each.kind in READ_OBJECTS or is_selecting(each.value)
+        {**manifest.value, "metadata": {**manifest.metadata, "namespace": manifest.namespace}}
+        for manifest in objects
+        if manifest.kind in READ_OBJECTS or is_selecting(manifest.value)
     )
 
 
@@ -269,9 +270,9 @@ def default_priority_class(objects: Iterable[Object]) -> str | None:
     value."""
     # As the Priority admission plugin does.
     defaults = [
-        (value if isinstance(value := each.value.get("value"), int) else 0, each.name)
-        for each in objects
-        if each.kind == "PriorityClass" and each.value.get("globalDefault") is True
+        (value if isinstance(value := manifest.value.get("value"), int) else 0, manifest.name)
+        for manifest in objects
+        if manifest.kind == "PriorityClass" and manifest.value.get("globalDefault") is True
     ]
     return min(defaults)[1] if defaults else None
 

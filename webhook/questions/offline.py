@@ -83,7 +83,7 @@ class Offline:
             # About labels of a cluster that was asked, there is a note already.
             *unknown_labels(
                 self.policies,
-                [each for each in self.templates if each.source.file != ANSWERED],
+                [template for template in self.templates if template.source.file != ANSWERED],
                 self.world.namespaces,
                 option,
             ),
@@ -104,7 +104,7 @@ class Offline:
         ]
         if not placed:
             return []
-        which = first_few([one_line(each) for each in placed], _NAMED)
+        which = first_few([one_line(text) for text in placed], _NAMED)
         was, it = ("was", "its author") if len(placed) == 1 else ("were", "their authors")
         what = f"{which} {was} placed before: what policies set then is taken for what {it} wrote"
         cure = "ask for the live pod (fairlead explain pod/NAME), or give the file that was applied"
@@ -122,7 +122,7 @@ def with_nodes(world: World, nodes: Sequence[Node] | None) -> World:
     return replace(world, nodes=nodes, cluster=replace(world.cluster, node=by_name(nodes)))
 
 
-def with_given(known: World, objects: Sequence[Object], namespaces: Path | None) -> World:
+def with_given(base_world: World, objects: Sequence[Object], namespaces: Path | None) -> World:
     """Return the world with the file `namespaces`, and with objects that would be created too.
 
     Namespaces and PriorityClasses among the objects count as they would in the cluster, and go
@@ -131,21 +131,21 @@ def with_given(known: World, objects: Sequence[Object], namespaces: Path | None)
     """
     file = read_cluster_objects(namespaces) if namespaces else []
     default = default_priority_class(objects) or default_priority_class(file)
-    labels = {**known.namespaces, **namespaces_among(file)}
-    for name, own in namespaces_among(objects).items():
-        labels[name] = own.added_to(labels.get(name, {}))
-    classes = known.classes and {
-        kind: {*names, *(each.name for each in objects if each.kind == kind)}
-        for kind, names in known.classes.items()
+    labels = {**base_world.namespaces, **namespaces_among(file)}
+    for name, namespace_labels in namespaces_among(objects).items():
+        labels[name] = namespace_labels.added_to(labels.get(name, {}))
+    classes = base_world.classes and {
+        kind: {*names, *(manifest.name for manifest in objects if manifest.kind == kind)}
+        for kind, names in base_world.classes.items()
     }
-    cluster = known.cluster
+    cluster = base_world.cluster
     return replace(
-        known,
+        base_world,
         cluster=replace(cluster, default_priority_class=default) if default else cluster,
         namespaces=labels,
         classes=classes,
         plugins=merge_inputs(
-            plugin_inputs(objects), merge_inputs(plugin_inputs(file), known.plugins)
+            plugin_inputs(objects), merge_inputs(plugin_inputs(file), base_world.plugins)
         ),
     )
 
@@ -162,21 +162,27 @@ def read_offline(
     What cannot be read is among the problems. Raises UnreadableInput if nothing else makes pods,
     and InvalidDocuments.
     """
-    known = policies if isinstance(policies, World) else unread_world(read_policies(policies))
+    base_world = policies if isinstance(policies, World) else unread_world(read_policies(policies))
     problems: list[str] = []
     given = read_objects(objects, problems)
-    offline = offline_of(known, given, problems, namespace, namespaces, sources)
+    offline = offline_of(base_world, given, problems, namespace, namespaces, sources)
     if not offline.templates:
-        found = offline.objects
-        there = f"only {count_kinds(each.kind for each in found)}" if found else "nothing"
+        expanded_objects = offline.objects
+        contents = (
+            f"only {count_kinds(manifest.kind for manifest in expanded_objects)}"
+            if expanded_objects
+            else "nothing"
+        )
         where = ", ".join(map(str, objects))
-        nothing = [f"{where}: it has no pod template, {there}", *offline.unread]
-        raise UnreadableInput(problems if problems and not found else [*problems, *nothing])
+        nothing = [f"{where}: it has no pod template, {contents}", *offline.unread]
+        raise UnreadableInput(
+            problems if problems and not expanded_objects else [*problems, *nothing]
+        )
     return offline
 
 
 def offline_of(
-    known: World,
+    base_world: World,
     objects: Sequence[Object],
     problems: list[str],
     namespace: str,
@@ -186,15 +192,19 @@ def offline_of(
     """Return the input of these objects, which may make no pods; invalid Runs are added to the
     problems. Raises UnreadableInput.
     """
-    sources = sources or known.policies.sources
-    found = [
+    sources = sources or base_world.policies.sources
+    expanded_objects = [
         made
-        for each in objects
-        for made in _made_of(replace(each, default_namespace=namespace), problems)
+        for manifest in objects
+        for made in _made_of(replace(manifest, default_namespace=namespace), problems)
     ]
-    templates = [template for each in found for template in templates_of(each, found, sources)]
-    world = with_given(known, found, namespaces)
-    return Offline(world, found, templates, problems, unread(found, sources))
+    templates = [
+        template
+        for manifest in expanded_objects
+        for template in templates_of(manifest, expanded_objects, sources)
+    ]
+    world = with_given(base_world, expanded_objects, namespaces)
+    return Offline(world, expanded_objects, templates, problems, unread(expanded_objects, sources))
 
 
 def read_policies(paths: Sequence[Path]) -> PolicySet:
@@ -236,7 +246,7 @@ def check_not_empty(files: Mapping[str, bytes], where: str, cure: str = "") -> N
         raise UnreadableInput([f"{where}: it has no policy file (*.yaml, *.yml, *.json){cure}"])
     lines = (line for content in files.values() for line in content.splitlines())
     text = (line.partition(b"#")[0].strip() for line in lines)
-    if [*files] != [_NO_POLICIES] and not any(each not in (b"", b"---") for each in text):
+    if [*files] != [_NO_POLICIES] and not any(content not in (b"", b"---") for content in text):
         raise UnreadableInput([f"{where}: it is empty; {CURE}"])
 
 
@@ -245,26 +255,28 @@ def read_nodes(path: Path) -> list[Node]:
     UnreadableInput.
     """
     problems: list[str] = []
-    found = nodes_among(read_objects([path]), problems)
-    if not found and not problems:
+    nodes = nodes_among(read_objects([path]), problems)
+    if not nodes and not problems:
         problems.append(f"{path}: it has no nodes; use the output of `kubectl get nodes -o yaml`")
     if problems:
         raise UnreadableInput(problems)
-    return found
+    return nodes
 
 
 def nodes_among(objects: Iterable[Object], problems: list[str]) -> list[Node]:
     """Return the objects as nodes; what is no node is added to the problems."""
-    found: list[Node] = []
-    for each in objects:
-        if each.kind != "Node":
-            problems.append(f"{each.place()}: want Nodes, as kubectl prints them, not {each.title}")
+    nodes: list[Node] = []
+    for manifest in objects:
+        if manifest.kind != "Node":
+            problems.append(
+                f"{manifest.place()}: want Nodes, as kubectl prints them, not {manifest.title}"
+            )
             continue
         try:
-            found.append(nodes_of.parse_node(each.value))
+            nodes.append(nodes_of.parse_node(manifest.value))
         except nodes_of.InvalidNode as error:
-            problems.append(f"{each.place()}: {each.title}: {error}")
-    return found
+            problems.append(f"{manifest.place()}: {manifest.title}: {error}")
+    return nodes
 
 
 def _made_of(source: Object, problems: list[str]) -> Iterator[Object]:
@@ -289,7 +301,7 @@ def _made_of(source: Object, problems: list[str]) -> Iterator[Object]:
 def unknown_labels(
     policies: PolicySet,
     templates: Iterable[PodTemplate],
-    known: Container[str],
+    namespaces: Container[str],
     option: str,
 ) -> list[str]:
     """Return a line for each namespace whose labels are not known, though decisions depend on them.
@@ -299,17 +311,17 @@ def unknown_labels(
     unknown: dict[str, list[PodTemplate]] = {}
     for template in templates:
         name = template.source.namespace
-        if policies.policies and name not in known:
+        if policies.policies and name not in namespaces:
             unknown.setdefault(name, []).append(template)
     asking = list(_asking(policies))
-    found = []
-    for name, there in unknown.items():
-        if reasons := [*asking, *_of_pods(policies, there)]:
-            found.append(
+    texts = []
+    for name, pod_templates in unknown.items():
+        if reasons := [*asking, *_of_pods(policies, pod_templates)]:
+            texts.append(
                 f"the labels of namespace {one_line(name)} are not known, and "
                 f"{', and '.join(reasons)}: give its Namespace with {option}"
             )
-    return found
+    return texts
 
 
 def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> list[str]:
@@ -321,16 +333,16 @@ def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> lis
     """
     asking: dict[str, list[str]] = {}
     for who, tested in (
-        *((f"policy {each.name}", each.tested) for each in policies.policies),
-        *((f"exception {each.name}", each.tested) for each in policies.exceptions),
+        *((f"policy {policy.name}", policy.tested) for policy in policies.policies),
+        *((f"exception {exception.name}", exception.tested) for exception in policies.exceptions),
     ):
         pairs: Any = tested.get("pod_selector", ())
         for key in {key for key, value in pairs if value is not None}:
             asking.setdefault(key, []).append(who)
     unmade: dict[str, list[str]] = {}
-    for each in templates if asking else ():
-        for key in find_unknown_labels(each.pod(0)) & asking.keys():
-            unmade.setdefault(key, []).append(each.source.title)
+    for template in templates if asking else ():
+        for key in find_unknown_labels(template.pod(0)) & asking.keys():
+            unmade.setdefault(key, []).append(template.source.title)
     return [
         f"the value of label {key} on pods of {_few(titles)} is known only after "
         f"their creation, and {', '.join(asking[key])} compares it: use Exists, or another label"
@@ -339,31 +351,37 @@ def unknown_values(policies: PolicySet, templates: Iterable[PodTemplate]) -> lis
 
 
 def _asking(policies: PolicySet) -> Iterator[str]:
-    for one, several, named in (
+    for singular, several, named in (
         ("policy", "policies", policies.policies),
         ("exception", "exceptions", policies.exceptions),
     ):
-        if asking := [each.name for each in named if "namespace_selector" in each.tested]:
-            who, ask = (one, "asks") if len(asking) == 1 else (several, "ask")
+        if asking := [item.name for item in named if "namespace_selector" in item.tested]:
+            who, ask = (singular, "asks") if len(asking) == 1 else (several, "ask")
             yield f"{who} {', '.join(asking)} {ask} for them"
 
 
 def _of_pods(policies: PolicySet, templates: Sequence[PodTemplate]) -> Iterator[str]:
     """Yield what the labels could decide about pods that do not decide it themselves."""
-    found = [(each.source.title, own) for each in templates if (own := _placement(each))]
+    placements = [
+        (template.source.title, placement)
+        for template in templates
+        if (placement := _placement(template))
+    ]
     sources = policies.sources
-    unmarked = [title for title, own in found if _identity(own, {}, sources) is None]
+    unmarked = [
+        title for title, placement in placements if _identity(placement, {}, sources) is None
+    ]
     if unmarked:
         place = f"{names.PLACE}: {names.PLACE_ALL}"
         yield f"pods of {_few(unmarked)} are part of a run if {place} is one of them"
     kindless = [
         title
-        for title, own in found
-        if _identity(own, {}, sources) and not _has_fixed_kind(own, sources)
+        for title, placement in placements
+        if _identity(placement, {}, sources) and not _has_fixed_kind(placement, sources)
     ]
     if kindless and "kinds" in policies.tested:
         yield f"the kind of pods of {_few(kindless)} depends on {names.KIND} among them"
-    queued = [title for title, own in found if flavor_of(own, (), {})]
+    queued = [title for title, placement in placements if flavor_of(placement, (), {})]
     if queued:
         keep = f"{names.KUEUE}: {names.KUEUE_KEEP}"
         yield f"what Kueue chose for pods of {_few(queued)} goes first if {keep} is one"
@@ -377,19 +395,19 @@ def _placement(template: PodTemplate) -> PodPlacement | None:
 
 
 def _identity(
-    own: PodPlacement, labels: Mapping[str, str], sources: SourceTable
+    placement: PodPlacement, labels: Mapping[str, str], sources: SourceTable
 ) -> Identity | None:
-    return identify(own.labels, own.annotations, labels, sources)
+    return identify(placement.labels, placement.annotations, labels, sources)
 
 
-def _has_fixed_kind(own: PodPlacement, sources: SourceTable) -> bool:
+def _has_fixed_kind(placement: PodPlacement, sources: SourceTable) -> bool:
     """Return whether the pod's kind does not depend on its namespace."""
-    one, other = (
-        _identity(own, {names.PLACE: names.PLACE_ALL, names.KIND: kind}, sources)
+    identity, other = (
+        _identity(placement, {names.PLACE: names.PLACE_ALL, names.KIND: kind}, sources)
         for kind in names.KINDS[:2]
     )
-    return one == other
+    return identity == other
 
 
 def _few(titles: Iterable[str]) -> str:
-    return first_few([one_line(each) for each in dict.fromkeys(titles)], _NAMED)
+    return first_few([one_line(title) for title in dict.fromkeys(titles)], _NAMED)

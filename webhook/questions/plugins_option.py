@@ -31,13 +31,13 @@ class PluginNames(click.ParamType[tuple[str, ...]]):
         """Check the names; click reports an error."""
         if isinstance(value, tuple):
             return value
-        found = [each.strip() for each in str(value).split(",")]
-        if found == [NONE]:
+        names = [name.strip() for name in str(value).split(",")]
+        if names == [NONE]:
             return ()
-        for each in found:
-            if each not in OPTIONAL:
-                self.fail(f"unknown plugin {each!r}; want one or more of {_ALLOWED}", param, ctx)
-        return tuple(found)
+        for name in names:
+            if name not in OPTIONAL:
+                self.fail(f"unknown plugin {name!r}; want one or more of {_ALLOWED}", param, ctx)
+        return tuple(names)
 
 
 PLUGINS_OPTION: Final[Mapping[str, Any]] = {

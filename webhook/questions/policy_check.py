@@ -59,7 +59,7 @@ def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconf
     """
     if CLUSTER in paths and len(paths) > 1:
         raise UnreadableInput(["give cluster or paths, not both"])
-    files, known, there = (
+    files, listed_nodes, classes = (
         kubeconfig.ask(lambda client: _read_cluster(client, paths, nodes))
         if CLUSTER in (*paths, nodes)
         else ({}, None, {})
@@ -73,8 +73,8 @@ def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconf
         # What reads objects knows Runs and all engines, which a check of policies does not need.
         from webhook.questions.offline import read_nodes
 
-        known = read_nodes(nodes)
-    return CheckInput(sorted(files), documents, known, there)
+        listed_nodes = read_nodes(nodes)
+    return CheckInput(sorted(files), documents, listed_nodes, classes)
 
 
 async def _read_cluster(
@@ -85,16 +85,16 @@ async def _read_cluster(
     from webhook.questions.live.live_answers import node_list
 
     objects = await read_whole_objects(client) if CLUSTER in paths else {}
-    known = await node_list(client, CLUSTER) if nodes is CLUSTER else None
-    return objects, known, await read_classes(client)
+    listed_nodes = await node_list(client, CLUSTER) if nodes is CLUSTER else None
+    return objects, listed_nodes, await read_classes(client)
 
 
 def check(given: CheckInput, now: datetime, budget: Budget = UNBOUNDED) -> SetJudgement | None:
     """Judge the policies, equal findings together; None if there are no documents."""
-    found = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.there)
-    if not (given.documents.documents or found.findings):
+    judgement = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.there)
+    if not (given.documents.documents or judgement.findings):
         return None
-    return found._replace(findings=tuple(condensed(found.findings)))
+    return judgement._replace(findings=tuple(condensed(judgement.findings)))
 
 
 def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
@@ -112,11 +112,11 @@ def _unknown(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
                 "without it pods are rejected: give `--nodes cluster`, as a user who may list "
                 f"each {kind}"
             )
-    for each in checked.feasibility.reaches if checked.feasibility else ():
-        if each.unread and each.is_whole:
+    for reach in checked.feasibility.reaches if checked.feasibility else ():
+        if reach.unread and reach.is_whole:
             yield (
-                f"policy {each.name}: which nodes admit its pods is unknown: the nodeSelector, "
-                f"tolerations and overhead of RuntimeClass {each.unread} are not read"
+                f"policy {reach.name}: which nodes admit its pods is unknown: the nodeSelector, "
+                f"tolerations and overhead of RuntimeClass {reach.unread} are not read"
             )
 
 
@@ -171,24 +171,24 @@ def _row(reach: MatchedNodes) -> list[str]:
 def answer_of(given: CheckInput, checked: SetJudgement) -> str:
     """Return the numbers of errors and warnings, and what was not checked, in one sentence."""
     errors, warnings = _severities(checked)
-    found = _counts(error=errors, warning=warnings)
+    summary = _counts(error=errors, warning=warnings)
     if checked.policies is None:
-        return f"{_counts(file=len(given.places))}: {found}"
+        return f"{_counts(file=len(given.places))}: {summary}"
     if unknown := len([*_unknown(given, checked)]):
-        found += f"; {count_text(unknown, 'fact')} unknown"
+        summary += f"; {count_text(unknown, 'fact')} unknown"
     if given.nodes is None:
-        found += f"; {NOT_CHECKED}"
-    known = checked.policies
-    counts = {"policy": len(known.policies), "class": len(known.classes)}
-    if exceptions := len(known.exceptions):
+        summary += f"; {NOT_CHECKED}"
+    policies = checked.policies
+    counts = {"policy": len(policies.policies), "class": len(policies.classes)}
+    if exceptions := len(policies.exceptions):
         counts["exception"] = exceptions
     what = _counts(**counts)
-    return f"{what}, hash {known.hash[:HASH_LENGTH]}: {found}"
+    return f"{what}, hash {policies.hash[:HASH_LENGTH]}: {summary}"
 
 
 def _severities(checked: SetJudgement) -> tuple[int, int]:
     """Return the numbers of errors and of warnings."""
-    errors = sum(each.severity == "error" for each in checked.findings)
+    errors = sum(finding.severity == "error" for finding in checked.findings)
     return errors, len(checked.findings) - errors
 
 
@@ -207,7 +207,7 @@ def document(given: CheckInput, checked: SetJudgement) -> dict[str, Any]:
         "findings": [*map(as_finding, checked.findings)],
         "policies": [policy.name for policy in policies.policies] if policies else None,
         "classes": sorted(policies.classes) if policies else None,
-        "exceptions": [each.name for each in policies.exceptions] if policies else None,
+        "exceptions": [exception.name for exception in policies.exceptions] if policies else None,
         "hash": policies.hash if policies else None,
     }
     if checked.feasibility is not None:

@@ -115,7 +115,7 @@ def run(top: Path, instead: Mapping[str, bytes] | None = None) -> Report:
 def _policy_files(document: Document) -> Mapping[str, bytes]:
     files: dict[str, bytes] = {}
     beside = Path(document.file).parent
-    for at, path in enumerate(beside / each for each in document.model.policies):
+    for at, path in enumerate(beside / policy for policy in document.model.policies):
         try:
             # One file has one name, however a test comes to it.
             files |= read_folder(os.path.normpath(path))
@@ -145,7 +145,7 @@ def _file(report: FileReport, *, verbose: bool) -> Iterator[str]:
         if not verdict.passed:
             yield from _failed(verdict)
         elif verbose:
-            without = {each.policy for each in verdict.trace if each.outcome in WITHOUT_EFFECT}
+            without = {entry.policy for entry in verdict.trace if entry.outcome in WITHOUT_EFFECT}
             policies = [f"{n} (not in full)" if n in without else n for n in verdict.policies]
             took_part = ", ".join(policies) or "no enforced policy"
             audited = f"; under Audit: {', '.join(verdict.audited)}" if verdict.audited else ""
@@ -159,11 +159,11 @@ def _failed(verdict: Verdict) -> Iterator[str]:
         yield f"            expected  {failure.expected}"
         yield f"            actual    {failure.actual}"
         yield from (f"            {line}" for line in failure.because)
-    for number, each in enumerate(relevant(verdict)):
+    for number, entry in enumerate(relevant(verdict)):
         if not number:
             yield "        why"
-        who = f"policy {each.policy} ({each.part})" if each.policy else "the pod"
-        yield f"            {each.field}: {each.outcome}, {who}: {each.reason}"
+        who = f"policy {entry.policy} ({entry.part})" if entry.policy else "the pod"
+        yield f"            {entry.field}: {entry.outcome}, {who}: {entry.reason}"
 
 
 # Fields about nodes, which can cause a wrong runsOn.

@@ -116,7 +116,7 @@ class Selection:
         require each other."""
         if "no-node" in self.fail_on and self.nodes is None:
             raise WrongUsage("--fail-on no-node wants --nodes FILE, or --nodes cluster")
-        if files := [each for each in self.words if _is_file(each)]:
+        if files := [word for word in self.words if _is_file(word)]:
             raise WrongUsage(f"{files[0]} is a file: give it with -f, as in `-f {files[0]}`")
         if self.words and self.filenames:
             raise WrongUsage("give objects of the cluster, or files with -f; not both")
@@ -168,24 +168,24 @@ def read_selected_files(
 
     if templates is None and not selection.policies:
         raise WrongUsage("-f requires --policies PATH, or --policies cluster")
-    known: World | None = None
+    cluster_world: World | None = None
     nodes: Sequence[Node] | None = None
     inputs = UNREAD
     notes: list[str] = []
     if CLUSTER in (*selection.policies, selection.nodes):
-        known, nodes, inputs = selection.kubeconfig.ask(
+        cluster_world, nodes, inputs = selection.kubeconfig.ask(
             lambda client: _read(client, selection, notes)
         )
     paths = paths_of(selection.policies)
     if templates is None:
         offline = read_offline(
             selection.filenames,
-            known or paths,
+            cluster_world or paths,
             selection.namespace or "default",
             selection.namespaces_file,
         )
     else:
-        read = known or unread_world(read_policies(paths) if paths else load({}).policies)
+        read = cluster_world or unread_world(read_policies(paths) if paths else load({}).policies)
         world = with_given(read, [], selection.namespaces_file)
         offline = Offline(world, [], templates(read.policies.sources), [], [])
     if selection.nodes is not None and selection.nodes is not CLUSTER:
@@ -197,7 +197,7 @@ def read_selected_files(
         history=history_of(selection.history, offline.world.policies),
     )
     if CLUSTER in selection.policies:
-        used = [each.source.namespace for each in offline.templates]
+        used = [template.source.namespace for template in offline.templates]
         world = selection.kubeconfig.ask(lambda client: with_selecting(client, world, used, notes))
     return replace(offline, world=with_plugins(world, selection.plugins), notes=notes)
 

@@ -31,7 +31,7 @@ Where: TypeAlias = Path | Cluster
 
 def paths_of(policies: Sequence[Where]) -> list[Path]:
     """Return the paths of --policies; none for the word `cluster`. Raises WrongUsage for both."""
-    paths = [each for each in policies if each is not CLUSTER]
+    paths = [path for path in policies if path is not CLUSTER]
     if paths and len(paths) < len(policies):
         raise WrongUsage("--policies: give cluster or paths, not both")
     return paths
@@ -52,8 +52,8 @@ class WhereType(click.ParamType[Where]):
             return value
         if str(value) == CLUSTER.value:
             return CLUSTER
-        found: Path = self._path.convert(str(value), param, ctx)
-        return found
+        path: Path = self._path.convert(str(value), param, ctx)
+        return path
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

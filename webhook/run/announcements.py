@@ -53,25 +53,34 @@ def announce_given_up(
     one for new pods without a class whose nodes were lost as often as that."""
     lost: dict[str, str] = {}
     created: list[str] = []
-    for one in facts.values():
-        known = parse_intervals(one.before.active_indexes)
-        for index, pod in one.alive.items():
-            given_up = {} if index in known else dict(pod.given_up)
-            for name in given_up.keys() & waited_for(one.before.history, index):
+    for role_facts in facts.values():
+        active_indexes = parse_intervals(role_facts.before.active_indexes)
+        for index, pod in role_facts.alive.items():
+            given_up = {} if index in active_indexes else dict(pod.given_up)
+            for name in given_up.keys() & waited_for(role_facts.before.history, index):
                 del given_up[name]
             if given_up:
                 lost |= given_up
                 created.append(pod.name)
     if created:
-        of = ", ".join(f"{name} until {until}" for name, until in sorted(lost.items()))
+        classes = ", ".join(f"{name} until {until}" for name, until in sorted(lost.items()))
         more = f" and {len(created) - 1} more" if len(created) > 1 else ""
-        what = f"{created[0]}{more}: created without requiring class {of}, as its nodes were lost"
+        what = (
+            f"{created[0]}{more}: created without requiring class {classes}, as its nodes were lost"
+        )
         yield Announcement("Normal", "GaveUpClass", what)
     if moved:
-        waits = {each: most for pod in moved for each, most in pod.fallback if most is not None}
-        of = ", ".join(f"{name} for {format_span(most)}" for name, most in sorted(waits.items()))
+        waits = {
+            class_name: most
+            for pod in moved
+            for class_name, most in pod.fallback
+            if most is not None
+        }
+        classes = ", ".join(
+            f"{name} for {format_span(most)}" for name, most in sorted(waits.items())
+        )
         pods = moved[0].name + (f" and {len(moved) - 1} more" if len(moved) > 1 else "")
-        what = f"{pods} waited for a node of class {of}: created again without requiring it"
+        what = f"{pods} waited for a node of class {classes}: created again without requiring it"
         yield Announcement("Normal", "GaveUpClass", what)
 
 
@@ -86,7 +95,8 @@ def _announce_start(run: Run, status: RunStatus) -> Iterator[Announcement]:
 def _announce_leaving(run: Run, status: RunStatus) -> Iterator[Announcement]:
     """Yield an Event when nodes of the run are announced to be taken away."""
     before, after = (
-        {each.type: each for each in one.conditions}.get(DISRUPTING) for one in (run.status, status)
+        {condition.type: condition for condition in run_status.conditions}.get(DISRUPTING)
+        for run_status in (run.status, status)
     )
     if after and after.status == "True" and not (before and before.status == "True"):
         yield Announcement("Warning", after.reason, after.message)
@@ -115,6 +125,6 @@ def _announce_hindrance(
     """Yield one Event per hindrance, until another reason replaces it."""
     if hindrance is None or hindrance.reason == "Terminating":
         return
-    known = {condition.reason for condition in run.status.conditions}
-    if hindrance.reason not in known and status.phase not in ("Failed", "Succeeded"):
+    reasons = {condition.reason for condition in run.status.conditions}
+    if hindrance.reason not in reasons and status.phase not in ("Failed", "Succeeded"):
         yield Announcement("Warning", hindrance.reason, hindrance.message)

@@ -145,11 +145,11 @@ def _same_fields(model: type[Strict], new: str, old: str) -> str:
 
 def _with_defaults(annotation: object) -> type[Strict] | None:
     """Return the model in the annotation that has native defaults, at any depth; else None."""
-    for each in get_args(annotation) or (annotation,):
-        if isinstance(each, type) and issubclass(each, Strict):
-            fields = each.model_fields.values()
+    for argument in get_args(annotation) or (annotation,):
+        if isinstance(argument, type) and issubclass(argument, Strict):
+            fields = argument.model_fields.values()
             if any(is_native_default(f) or _with_defaults(f.annotation) for f in fields):
-                return each
+                return argument
     return None
 
 
@@ -197,26 +197,26 @@ def _roles() -> Iterator[Rule]:
     """Yield the rules for known and for required roles of each framework."""
     for framework, roles in ROLES.items():
         other = f"self.?framework.orValue('') != {literal(framework or '')} || {_SERVES}"
-        of = f"framework {framework}" if framework else "a run without a framework"
-        known = ", ".join(roles.known)
+        subject = f"framework {framework}" if framework else "a run without a framework"
+        role_names = ", ".join(roles.known)
         yield Rule(
             f"{other} || {_NO_REPLICAS} || self.replicas.all(r, r in {literal(roles.known)})",
-            f"{of} has the roles {known} only: rename the others, or remove them",
+            f"{subject} has the roles {role_names} only: rename the others, or remove them",
             at=".replicas",
         )
         if DEFAULT_ROLE not in roles.known:
             yield Rule(
                 f"{other} || has(self.replicas)",
-                f"is required for {of}: its roles are {known}",
+                f"is required for {subject}: its roles are {role_names}",
                 at=".replicas",
             )
         for some in roles.required:
             # A run needs at least one role anyway, so a rule that lists all roles is redundant.
             if set(some) != set(roles.known):
-                there = " || ".join(f"{literal(role)} in self.replicas" for role in some)
+                presence_test = " || ".join(f"{literal(role)} in self.replicas" for role in some)
                 yield Rule(
-                    f"{other} || {_NO_REPLICAS} || {there}",
-                    f"{of} needs a {' or a '.join(some)}: add it",
+                    f"{other} || {_NO_REPLICAS} || {presence_test}",
+                    f"{subject} needs a {' or a '.join(some)}: add it",
                     at=".replicas",
                 )
 
@@ -229,7 +229,7 @@ def _counts() -> Iterator[Rule]:
         f"the roles {', '.join(single)} have one replica at most: set the count to 1",
         at=".replicas",
     )
-    replaced = {newer: older for each in ROLES.values() for newer, older in each.newer.items()}
+    replaced = {newer: older for roles in ROLES.values() for newer, older in roles.newer.items()}
     for newer, older in replaced.items():
         yield Rule(
             f"{_NO_REPLICAS} || !('{older}' in self.replicas && '{newer}' in self.replicas)",

@@ -80,57 +80,63 @@ def reconcile_delegated(
         return reconcile_deleted(run, assign_replicas(run.spec.roles, engine, observed.pods), now)
     if run.status.ended:
         return _reconcile_ended(run, engine, observed, now)
-    found = observed.object
+    engine_object = observed.object
     began = run.status.start_time or run.status.phase == "Suspended"
-    if found is None and began and not observed.fresh:
+    if engine_object is None and began and not observed.fresh:
         return Outcome(run.status, look_up=frozenset({run.name}))
     counts = count_replicas(run, engine, observed, now)
-    end = engine.end(found)
+    end = engine.end(engine_object)
     unexplained = end == "Failed" and not (counts.counted.down or run.status.last_failure)
     if (counts.deleted or unexplained) and not observed.fresh and not run.spec.suspend:
         # The engine deletes pods when its object has ended, which the watch may deliver later.
         return Outcome(run.status, look_up=frozenset({run.name}))
-    verdict = _find_verdict(run, engine, found, counts.counted, now)
+    verdict = _find_verdict(run, engine, engine_object, counts.counted, now)
     if verdict:
         return _finish(run, engine, observed, verdict, now)
     if run.spec.suspend:
-        return _reconcile_suspended(run, engine, counts, found, now)
+        return _reconcile_suspended(run, engine, counts, engine_object, now)
     return _reconcile_active(run, engine, counts, observed, now)
 
 
 def _find_verdict(
-    run: Run, engine: Engine, found: EngineObject | None, counted: Counted, now: datetime
+    run: Run, engine: Engine, engine_object: EngineObject | None, counted: Counted, now: datetime
 ) -> Verdict | None:
-    end = engine.end(found)
-    if found is not None and end == "Succeeded":
-        return Verdict("Succeeded", "Finished", f"{engine.kind} {found.name} has succeeded")
-    if found is not None and end == "Failed":
-        return _engine_failure(run, engine, found, counted)
+    end = engine.end(engine_object)
+    if engine_object is not None and end == "Succeeded":
+        return Verdict("Succeeded", "Finished", f"{engine.kind} {engine_object.name} has succeeded")
+    if engine_object is not None and end == "Failed":
+        return _engine_failure(run, engine, engine_object, counted)
     limit = run.spec.backoff_limit
     failures = sum(role.failed for role in counted.roles.values())
-    failure = next((each for each in counted.down if not each.failure.disruption), None)
+    failure = next(
+        (down_replica for down_replica in counted.down if not down_replica.failure.disruption), None
+    )
     # An engine that restarts all replicas together counts one failure where each of them fails.
     written = "backoff_limit" in run.spec.model_fields_set and run.spec.restart_scope != "Run"
     if failure and written and failures > limit:
         that = f"that is failure {failures}, and backoffLimit is {limit}"
         return Verdict("Failed", "BackoffLimitExceeded", f"{failure.description}; {that}")
     # While a queue holds the object, the run is not active.
-    held = _was_held(run) or (found is not None and found.suspended)
+    held = _was_held(run) or (engine_object is not None and engine_object.suspended)
     return None if held else deadline(run, now)
 
 
 def _was_held(run: Run) -> bool:
     """Return True if another client, such as a queue, had suspended the object."""
-    return any(each.reason == BACKEND_SUSPENDED for each in run.status.conditions)
+    return any(condition.reason == BACKEND_SUSPENDED for condition in run.status.conditions)
 
 
-def _engine_failure(run: Run, engine: Engine, found: EngineObject, counted: Counted) -> Verdict:
-    reported, message = found.conditions[FAILED]
+def _engine_failure(
+    run: Run, engine: Engine, engine_object: EngineObject, counted: Counted
+) -> Verdict:
+    reported, message = engine_object.conditions[FAILED]
     why = f": {message or reported}" if message or reported else ", and does not say why"
-    report = f"{engine.kind} {found.name} has failed{why}"
+    report = f"{engine.kind} {engine_object.name} has failed{why}"
     if reported.startswith(_LIMITS):
         return Verdict("Failed", "BackoffLimitExceeded", report)
-    failure = next((each for each in counted.down if not each.failure.disruption), None)
+    failure = next(
+        (down_replica for down_replica in counted.down if not down_replica.failure.disruption), None
+    )
     before = run.status.last_failure
     if failure:
         out = failure.failure.reason == OOM_KILLED
@@ -156,7 +162,7 @@ def _finish(
 
 
 def _reconcile_suspended(
-    run: Run, engine: Engine, counts: Counts, found: EngineObject | None, now: datetime
+    run: Run, engine: Engine, counts: Counts, engine_object: EngineObject | None, now: datetime
 ) -> Outcome:
     """Suspend or delete the object, until it is; a run suspended from its start has none.
 
@@ -165,22 +171,24 @@ def _reconcile_suspended(
     """
     status = update_totals(run, counts.counted.roles, counts.counted, now)
     generation, before = run.metadata.generation, run.status.phase == "Suspended"
-    queued = found is not None and engine.suspend and found.queue
+    queued = engine_object is not None and engine.suspend and engine_object.queue
     actions: tuple[Action, ...] = ()
-    if found is None or found.deleted or found.suspended:
+    if engine_object is None or engine_object.deleted or engine_object.suspended:
         status = suspended_status(status, generation, now)
-        if found and queued and not found.deleted and not before:
-            actions = (SuspendEngineObject(found.uid, suspend=True, queued=True),)
+        if engine_object and queued and not engine_object.deleted and not before:
+            actions = (SuspendEngineObject(engine_object.uid, suspend=True, queued=True),)
     elif engine.suspend and before and not queued:
         status = suspended_status(status, generation, now)
         status = _resumed_by_others(run, engine, status, now)
     else:
         actions = (
-            (SuspendEngineObject(found.uid, suspend=True, queued=bool(queued)),)
+            (SuspendEngineObject(engine_object.uid, suspend=True, queued=bool(queued)),)
             if engine.suspend
-            else (DeleteEngineObject(found.uid),)
+            else (DeleteEngineObject(engine_object.uid),)
         )
-        text = f"the run is to be suspended: {engine.kind} {found.name} is not suspended yet"
+        text = (
+            f"the run is to be suspended: {engine.kind} {engine_object.name} is not suspended yet"
+        )
         update = ConditionUpdate(SUSPENDED, "False", "Suspending", text)
         conditions = update_conditions(status.conditions, (update,), generation, now)
         status = status.model_copy(update={"message": text, "conditions": conditions})
@@ -203,24 +211,30 @@ def _resumed_by_others(run: Run, engine: Engine, status: RunStatus, now: datetim
 def _reconcile_active(
     run: Run, engine: Engine, counts: Counts, observed: EngineObserved, now: datetime
 ) -> Outcome:
-    found, counted = observed.object, counts.counted
+    engine_object, counted = observed.object, counts.counted
     actions: tuple[Action, ...] = ()
-    absent = "" if found and found.deleted else engine.absent_role(counts.facts, observed)
+    absent = (
+        ""
+        if engine_object and engine_object.deleted
+        else engine.absent_role(counts.facts, observed)
+    )
     if absent and not observed.fresh:
         return Outcome(run.status, look_up=frozenset({run.name}))
     lost = absent if absent and _was_there(counts.facts[absent]) else ""
-    if found is None:
+    if engine_object is None:
         # The engine would take what is left of a deleted object for that of the new one.
         actions = () if observed.left else (CreateEngineObject(),)
     elif lost:
         # The engine goes on without this pod, and would never end.
-        actions = (DeleteEngineObject(found.uid),)
-    elif run.status.phase == "Suspended" and (found.suspended or found.queue):
-        actions = (SuspendEngineObject(found.uid, suspend=False, queued=bool(found.queue)),)
+        actions = (DeleteEngineObject(engine_object.uid),)
+    elif run.status.phase == "Suspended" and (engine_object.suspended or engine_object.queue):
+        actions = (
+            SuspendEngineObject(engine_object.uid, suspend=False, queued=bool(engine_object.queue)),
+        )
     missing = sum(
-        index not in one.there and index not in one.succeeded
-        for one in counts.facts.values()
-        for index in range(one.spec.count)
+        index not in role_facts.there and index not in role_facts.succeeded
+        for role_facts in counts.facts.values()
+        for index in range(role_facts.spec.count)
     )
     look = seconds_until_events(observed, missing, now)
     if look == 0.0:
@@ -237,7 +251,10 @@ def _reconcile_active(
     if hindrance and hindrance is not progress.hindrance:
         message = hindrance.message
         created = ConditionUpdate(CREATED, "False", *hindrance)
-        conditions = (created, *(each for each in conditions if each.type != CREATED))
+        conditions = (
+            created,
+            *(condition for condition in conditions if condition.type != CREATED),
+        )
     edited = edited_condition(run, engine, observed)
     conditions += (edited,) if edited else ()
     admitted = unqueued_condition(run, engine, observed)
@@ -245,7 +262,7 @@ def _reconcile_active(
         conditions += (admitted,)
         message += f"; {admitted.message}" if admitted.status == "False" else ""
     status = active_status(run, status, progress.phase, message, conditions, now)
-    if found and not found.suspended and _was_held(run):
+    if engine_object and not engine_object.suspended and _was_held(run):
         # As after a suspension by the author.
         status = status.model_copy(update={"start_time": to_second(now)})
     silence = seconds_of_silence(run, observed, now)
@@ -259,7 +276,7 @@ def _reconcile_active(
             *make_announcements(run, status, counted.down, hindrance),
             *announce_condition(run, edited, "True"),
             *announce_condition(run, admitted, "False"),
-            *_announce_new_object(run, engine, found, lost),
+            *_announce_new_object(run, engine, engine_object, lost),
         ),
         after=seconds_until_due(run, min(waits, default=None), counted, now),
     )
@@ -271,17 +288,20 @@ def _was_there(facts: RoleFacts) -> bool:
 
 
 def _announce_new_object(
-    run: Run, engine: Engine, found: EngineObject | None, lost: str
+    run: Run, engine: Engine, engine_object: EngineObject | None, lost: str
 ) -> Iterator[Announcement]:
     """Yield why the object is created again, and the run with it starts again."""
     again = f"{engine.kind} {run.name} is created again, and the run starts again"
-    created = any(each.type == CREATED and each.status == "True" for each in run.status.conditions)
+    created = any(
+        condition.type == CREATED and condition.status == "True"
+        for condition in run.status.conditions
+    )
     active = any(role.active for role in run.status.replicas.values())
     if lost:
         what = f"the pod of role {lost}, or what is above the other pods,"
         why = f"{what} is gone, and {engine.operator} does not replace it"
         yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
-    elif found is None and run.status.phase != "Suspended" and (created or active):
+    elif engine_object is None and run.status.phase != "Suspended" and (created or active):
         why = f"{engine.kind} {run.name} was deleted"
         yield Announcement("Warning", "BackendObjectReplaced", f"{why}: {again}")
 
@@ -291,11 +311,11 @@ def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: da
 
     An object that ended by itself stays until then, and the engine cleans its pods.
     """
-    found = observed.object
+    engine_object = observed.object
     status = _recount(run, engine, observed)
     actions: tuple[Action, ...] = ()
-    if found and not found.deleted and engine.end(found) is None:
-        actions = (DeleteEngineObject(found.uid),)
+    if engine_object and not engine_object.deleted and engine.end(engine_object) is None:
+        actions = (DeleteEngineObject(engine_object.uid),)
     ttl, since = run.spec.ttl_seconds_after_finished, run.status.completion_time
     if ttl is None or since is None:
         return Outcome(status, actions)
@@ -308,17 +328,17 @@ def _reconcile_ended(run: Run, engine: Engine, observed: EngineObserved, now: da
 def _recount(run: Run, engine: Engine, observed: EngineObserved) -> RunStatus:
     """Return the status with the pods that still run after the end."""
     roles = {}
-    found = assign_replicas(run.spec.roles, engine, observed.pods)
+    numbered_pods = assign_replicas(run.spec.roles, engine, observed.pods)
     for role, before in run.status.replicas.items():
-        pods = [pod for pod in found if pod.role == role and not pod.ended]
+        pods = [pod for pod in numbered_pods if pod.role == role and not pod.ended]
         ready = sum(pod.ready for pod in pods if not pod.deleted_at)
         roles[role] = before.model_copy(update={"active": len(pods), "ready": ready})
     return run.status.model_copy(
         update={
             "observed_generation": run.metadata.generation,
             "replicas": roles,
-            "replicas_ready": f"{sum(each.ready for each in roles.values())}/"
-            f"{sum(each.desired for each in roles.values())}"
+            "replicas_ready": f"{sum(role_status.ready for role_status in roles.values())}/"
+            f"{sum(role_status.desired for role_status in roles.values())}"
             if roles
             else run.status.replicas_ready,
         }

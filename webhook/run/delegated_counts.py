@@ -38,13 +38,13 @@ class Counts:
 
 def count_replicas(run: Run, engine: Engine, observed: EngineObserved, now: datetime) -> Counts:
     """Count the pods that went down, and restarts of main containers, each once by its uid."""
-    there: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
+    listed_pods: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
     gone: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
     # A pod that lives is the replica, whatever is left of its predecessors.
     pods = sorted(observed.pods, key=lambda pod: not pod.ended)
-    found = assign_replicas(run.spec.roles, engine, [*pods, *observed.gone])
-    for place, pod in enumerate(found):
-        by_role = there if place < len(pods) else gone
+    numbered_pods = assign_replicas(run.spec.roles, engine, [*pods, *observed.gone])
+    for place, pod in enumerate(numbered_pods):
+        by_role = listed_pods if place < len(pods) else gone
         if pod.role in by_role:
             by_role[pod.role].append(pod)
     ended = engine.end(observed.object) is not None
@@ -53,17 +53,22 @@ def count_replicas(run: Run, engine: Engine, observed: EngineObserved, now: date
     suspended = observed.object is not None and observed.object.suspended
     quiet = run.spec.suspend or suspended or run.status.phase == "Suspended"
     facts = {
-        role: _role_facts(run, role, there[role], gone[role], observed, count_deleted=not ended)
+        role: _role_facts(
+            run, role, listed_pods[role], gone[role], observed, count_deleted=not ended
+        )
         for role in run.spec.roles
     }
     if quiet:
-        facts = {role: replace(one, down=()) for role, one in facts.items()}
+        facts = {role: replace(role_facts, down=()) for role, role_facts in facts.items()}
     roles = {
-        role: _role_status(run, one, there[role], gone[role], now, quiet=quiet)
-        for role, one in facts.items()
+        role: _role_status(run, role_facts, listed_pods[role], gone[role], now, quiet=quiet)
+        for role, role_facts in facts.items()
     }
-    down = sorted((each for one in facts.values() for each in one.down), key=lambda one: one.order)
-    deleted = any(each.failure.reason == "Deleted" for each in down)
+    down = sorted(
+        (down_replica for role_facts in facts.values() for down_replica in role_facts.down),
+        key=lambda down_replica: down_replica.order,
+    )
+    deleted = any(down_replica.failure.reason == "Deleted" for down_replica in down)
     return Counts(facts, Counted(roles, tuple(down)), deleted)
 
 
@@ -78,7 +83,7 @@ def _role_facts(
 ) -> RoleFacts:
     spec, before = run.spec.roles[role], run.role_status(role)
     succeeded = set(parse_intervals(before.succeeded_indexes))
-    there: dict[int, OwnedPod] = {}
+    pods_by_index: dict[int, OwnedPod] = {}
     alive: dict[int, OwnedPod] = {}
     ended: dict[int, OwnedPod] = {}
     lost: dict[int, PodOnLostNode] = {}
@@ -92,7 +97,7 @@ def _role_facts(
         if pod.index >= spec.count:
             continue
         node = nodes.node_health(pod)
-        there[pod.index] = pod
+        pods_by_index[pod.index] = pod
         if node and node.trouble and not pod.ended:
             lost[pod.index] = PodOnLostNode(pod, node)
         if isinstance(end, Failure):
@@ -105,13 +110,13 @@ def _role_facts(
         role=role,
         spec=spec,
         before=before,
-        there=there,
+        there=pods_by_index,
         alive=alive,
         # Another pod of the same replica may live already.
         ended={index: pod for index, pod in ended.items() if index not in alive},
         stale={},
         succeeded=frozenset(succeeded),
-        down=tuple(sorted(down, key=lambda one: one.order)),
+        down=tuple(sorted(down, key=lambda down_replica: down_replica.order)),
         missing=frozenset(),
         gone={},
         uncreated=frozenset(),
@@ -155,34 +160,42 @@ def _restarted(pod: OwnedPod, before: RoleStatus) -> Failure | None:
 def _role_status(
     run: Run,
     facts: RoleFacts,
-    there: Iterable[OwnedPod],
+    listed_pods: Iterable[OwnedPod],
     gone: Iterable[OwnedPod],
     now: datetime,
     *,
     quiet: bool,
 ) -> RoleStatus:
     before, down = facts.before, facts.down
-    present, past = list(there), list(gone)
+    present, past = list(listed_pods), list(gone)
     restarts = {pod.uid: pod.restarts for pod in (*present, *past) if pod.restarts}
     container = sum(
-        max(1, restarts.get(each.pod.uid, 0) - before.counted_restarts.get(each.pod.uid, 0))
-        if each.pod.uid in restarts
+        max(
+            1,
+            restarts.get(down_replica.pod.uid, 0)
+            - before.counted_restarts.get(down_replica.pod.uid, 0),
+        )
+        if down_replica.pod.uid in restarts
         else 1
-        for each in down
-        if not each.failure.disruption
+        for down_replica in down
+        if not down_replica.failure.disruption
     )
-    uids = {each.pod.uid for each in down if facts.alive.get(each.index) != each.pod}
+    uids = {
+        down_replica.pod.uid
+        for down_replica in down
+        if facts.alive.get(down_replica.index) != down_replica.pod
+    }
     if quiet:
         # After the run is resumed, the engine creates pods before the status says so.
         uids |= {pod.uid for pod in past}
         uids |= {pod.uid for pod in present if run.spec.suspend or pod.deleted_at or pod.ended}
-    known = {pod.uid for pod in present}
+    present_uids = {pod.uid for pod in present}
     # Pods that outlived a suspension count again once all replicas run.
     again = run.status.phase == "Running" and not quiet
     alive = {pod.uid for pod in facts.alive.values()} if again else set()
-    kept = [uid for uid in before.counted_uids if uid in known and uid not in alive]
-    old = [uid for uid in before.counted_uids if uid not in known]
-    disruptions = sum(each.failure.disruption for each in down)
+    kept = [uid for uid in before.counted_uids if uid in present_uids and uid not in alive]
+    old = [uid for uid in before.counted_uids if uid not in present_uids]
+    disruptions = sum(down_replica.failure.disruption for down_replica in down)
     failures = len(down) - disruptions
     recovering, back = _recovering(facts, now)
     # A replica that never runs again was not restarted. A kubelet may restart a container twice
@@ -217,12 +230,12 @@ def _recovering(
         index: backoff_state(entry)
         for index, entry in entries_by_index(facts.before.recovering).items()
     }
-    for each in facts.down:
-        if each.index >= facts.spec.count:
+    for down_replica in facts.down:
+        if down_replica.index >= facts.spec.count:
             continue
-        row = rows.get(each.index, BackoffState())
-        failed, disrupted = (not each.failure.disruption), each.failure.disruption
-        rows[each.index] = row._replace(
+        row = rows.get(down_replica.index, BackoffState())
+        failed, disrupted = (not down_replica.failure.disruption), down_replica.failure.disruption
+        rows[down_replica.index] = row._replace(
             failures=row.failures + failed,
             disruptions=row.disruptions + disrupted,
             since=to_microsecond(now),

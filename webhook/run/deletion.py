@@ -35,8 +35,11 @@ def reconcile_deleted(run: Run, pods: Iterable[OwnedPod], now: datetime) -> Outc
         )
         for role, spec in run.spec.roles.items()
     }
-    desired = sum(one.desired for one in roles.values())
-    active, ready = (sum(getattr(one, of) for one in roles.values()) for of in ("active", "ready"))
+    desired = sum(role_status.desired for role_status in roles.values())
+    active, ready = (
+        sum(getattr(role_status, field) for role_status in roles.values())
+        for field in ("active", "ready")
+    )
     message = f"{BEING_DELETED}; {active} of {desired} pods are there"
     updates = () if ready == desired else (ConditionUpdate(READY, "False", "Deleting", message),)
     generation = run.metadata.generation

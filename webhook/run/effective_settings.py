@@ -35,29 +35,31 @@ def effective_settings(run: Run) -> list[EffectiveSetting]:
     """
     if run.spec.serving:
         return []
-    found = [*_settings(run.spec, "spec", nested=False)]
+    settings = [*_settings(run.spec, "spec", nested=False)]
     for role, replica in run.spec.roles.items():
         own_role = _settings(replica, f"spec.replicas.{role}")
-        found += [each._replace(role=role) for each in own_role]
-    own = run.spec.settings
-    if own is not None:
-        found += _settings(own, f"spec.{run.spec.framework}")
+        settings += [setting._replace(role=role) for setting in own_role]
+    framework_settings = run.spec.settings
+    if framework_settings is not None:
+        settings += _settings(framework_settings, f"spec.{run.spec.framework}")
     if run.spec.delegated:
-        return [each for each in found if each.written]
-    return [each for each in found if each.path != "spec.backend"]
+        return [setting for setting in settings if setting.written]
+    return [setting for setting in settings if setting.path != "spec.backend"]
 
 
 def setting_rows(settings: Sequence[EffectiveSetting]) -> Iterator[list[str]]:
     """Yield a row for the written settings, and one for the defaults; equal roles together."""
-    all_roles = {each.role for each in settings if each.role}
+    all_roles = {setting.role for setting in settings if setting.role}
     for title, written in (("settings", True), ("defaults", False)):
         roles: dict[str, list[str]] = {}
-        for each in settings:
-            if each.written is written:
-                roles.setdefault(_text(each), []).append(each.role)
+        for setting in settings:
+            if setting.written is written:
+                roles.setdefault(_text(setting), []).append(setting.role)
         texts = [
-            text if own == [""] or len(own) == len(all_roles) else f"{text} ({', '.join(own)})"
-            for text, own in roles.items()
+            text
+            if role_names == [""] or len(role_names) == len(all_roles)
+            else f"{text} ({', '.join(role_names)})"
+            for text, role_names in roles.items()
         ]
         if texts:
             yield [title, ", ".join(texts)]
@@ -65,7 +67,10 @@ def setting_rows(settings: Sequence[EffectiveSetting]) -> Iterator[list[str]]:
 
 def settings_document(settings: Sequence[EffectiveSetting]) -> dict[str, Any]:
     """Return the settings as JSON: path -> value, and whether it is a default."""
-    return {each.path: {"value": each.value, "default": not each.written} for each in settings}
+    return {
+        setting.path: {"value": setting.value, "default": not setting.written}
+        for setting in settings
+    }
 
 
 def _settings(model: Strict, at: str, *, nested: bool = True) -> Iterator[EffectiveSetting]:

@@ -53,12 +53,17 @@ _CURES: Final = {
 
 def seconds_of_silence(run: Run, observed: EngineObserved, now: datetime) -> float | None:
     """Return for how long the engine has made no pods; None if there are some, or may be none."""
-    found = observed.object
-    if found is None or found.suspended or observed.pods or not found.created:
+    engine_object = observed.object
+    if (
+        engine_object is None
+        or engine_object.suspended
+        or observed.pods
+        or not engine_object.created
+    ):
         return None
-    if any(each.reason == BACKEND_SUSPENDED for each in run.status.conditions):
+    if any(condition.reason == BACKEND_SUSPENDED for condition in run.status.conditions):
         return 0.0
-    return max(0.0, elapsed(_missing_since(run, found, now), now))
+    return max(0.0, elapsed(_missing_since(run, engine_object, now), now))
 
 
 def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) -> float | None:
@@ -66,10 +71,16 @@ def seconds_until_events(observed: EngineObserved, missing: int, now: datetime) 
 
     Each pause is as long as the object has existed, up to a minute: engines back off likewise.
     """
-    found = observed.object
-    if not missing or found is None or found.deleted or found.suspended or not found.created:
+    engine_object = observed.object
+    if (
+        not missing
+        or engine_object is None
+        or engine_object.deleted
+        or engine_object.suspended
+        or not engine_object.created
+    ):
         return None
-    age = elapsed(found.created, now)
+    age = elapsed(engine_object.created, now)
     if age < FIRST_LOOK:
         return FIRST_LOOK - age
     return 0.0 if observed.events is None else pause_of_events(age)
@@ -84,23 +95,24 @@ def engine_hindrance(
     run: Run, engine: Engine, observed: EngineObserved, now: datetime
 ) -> Hindrance | None:
     """Return why the engine's object makes no pods, as far as it can be known."""
-    found = observed.object
-    if found is None:
+    engine_object = observed.object
+    if engine_object is None:
         if not observed.left:
             return None
         what = f"{observed.left} of the deleted {engine.kind} {run.name} is gone"
         return Hindrance("Terminating", f"waiting until {what}: then the object is created again")
-    name = f"{engine.kind} {found.name}"
-    if found.deleted:
+    name = f"{engine.kind} {engine_object.name}"
+    if engine_object.deleted:
         return Hindrance("Terminating", f"waiting until {name} is gone")
-    if found.suspended and run.status.phase != "Suspended":
-        queue = found.queue
+    if engine_object.suspended and run.status.phase != "Suspended":
+        queue = engine_object.queue
         who = f"queue {queue} has not admitted it" if queue else "another client has suspended it"
         return Hindrance(BACKEND_SUSPENDED, f"{name} is suspended: {who}")
     silence = seconds_of_silence(run, observed, now)
     if silence is not None and silence > SILENCE:
         reports = [
-            f"{kind} ({text or reason})" for kind, (reason, text) in found.conditions.items()
+            f"{kind} ({text or reason})"
+            for kind, (reason, text) in engine_object.conditions.items()
         ]
         status = (
             f"its status: {cut('; '.join(reports), _EVENT_MAX_CHARACTERS)}"
@@ -111,7 +123,7 @@ def engine_hindrance(
             "BackendSilent",
             f"{name} has no pods after {SILENCE:.0f} s, and no Event says why; {status}: check "
             f"that {engine.operator} runs and watches this namespace, and read its log and the "
-            f"Events of the object (kubectl describe {engine.kind.lower()} {found.name} -n "
+            f"Events of the object (kubectl describe {engine.kind.lower()} {engine_object.name} -n "
             f"{run.namespace})",
         )
     return None
@@ -180,14 +192,14 @@ def rejected_pods(
         return ()
     since = _missing_since(run, observed.object, now)
     timely = [
-        each
-        for each in observed.events
-        if each.seen and elapsed(since, parse_time(each.seen)) >= -_SLACK
+        event
+        for event in observed.events
+        if event.seen and elapsed(since, parse_time(event.seen)) >= -_SLACK
     ]
-    known = [each for each in timely if each.reason != OTHER_WARNING]
-    if not (known or (timely and not observed.pods)):
+    specific_events = [event for event in timely if event.reason != OTHER_WARNING]
+    if not (specific_events or (timely and not observed.pods)):
         return ()
-    event = (known or timely)[-1]
+    event = (specific_events or timely)[-1]
     cure = _CURES.get(event.reason, "change what the message names")
     pods = "1 pod is" if missing == 1 else f"{missing} pods are"
     words = cut(event.message, _EVENT_MAX_CHARACTERS)
@@ -196,9 +208,11 @@ def rejected_pods(
     return (Refusal(f"{engine.kind} {observed.object.name}", event.reason, message),)
 
 
-def _missing_since(run: Run, found: EngineObject, now: datetime) -> str:
-    created = next((each for each in run.status.conditions if each.type == CREATED), None)
-    since = max(run.status.start_time or "", found.created)
+def _missing_since(run: Run, engine_object: EngineObject, now: datetime) -> str:
+    created = next(
+        (condition for condition in run.status.conditions if condition.type == CREATED), None
+    )
+    since = max(run.status.start_time or "", engine_object.created)
     if created is None:
         return since
     return to_second(now) if created.status == "True" else max(since, created.last_transition_time)
@@ -213,29 +227,30 @@ def unqueued_condition(
     Kueue suspends the object in the request that creates it, and labels the pod templates when it
     lets it go (pkg/controller/jobframework). Without an integration for the kind it does neither.
     """
-    found, queue = observed.object, (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
-    if not queue or found is None or found.deleted or found.suspended:
+    engine_object, queue = observed.object, (run.metadata.labels or {}).get(names.KUEUE_QUEUE)
+    if not queue or engine_object is None or engine_object.deleted or engine_object.suspended:
         return None
-    if names.KUEUE_PODSET.encode() in found.templates:
+    if names.KUEUE_PODSET.encode() in engine_object.templates:
         return ConditionUpdate(ADMITTED, "True", "Admitted", f"admitted by queue {queue}")
     group = engine.api_version.partition("/")[0]
     return ConditionUpdate(
         ADMITTED,
         "False",
         NOT_QUEUED,
-        f"{engine.kind} {found.name} runs without the quota of queue {queue}: Kueue does not queue "
+        f"{engine.kind} {engine_object.name} runs without the quota of queue {queue}: Kueue "
+        "does not queue "
         f"it; add {group}/{engine.kind.lower()} to integrations.frameworks of Kueue if it has such "
         "an integration, and create the run again, or remove its label "
         f"{names.KUEUE_QUEUE}",
     )
 
 
-def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:
+def describe_edits(run: Run, engine: Engine, engine_object: EngineObject) -> str:
     """Return what others changed in the object's counts and pod templates; empty for nothing.
 
     What they added is no change: operators and queues add defaults, labels and tolerations.
     """
-    if not found.templates:
+    if not engine_object.templates:
         return ""
     try:
         wanted: Any = render_delegated(run, engine)
@@ -245,23 +260,23 @@ def describe_edits(run: Run, engine: Engine, found: EngineObject) -> str:
     path = ("spec", *filter(None, engine.templates.split(".")))
     for step in path:
         wanted = wanted.get(step) or {}
-    differences = list(_differences(wanted, json.loads(found.templates), ".".join(path)))
+    differences = list(_differences(wanted, json.loads(engine_object.templates), ".".join(path)))
     more = len(differences) - _MOST_PATHS
     rest = f"; and {more} more" if more > 0 else ""
     return "; ".join(differences[:_MOST_PATHS]) + rest
 
 
-def _differences(wanted: Any, there: Any, path: str) -> Iterator[str]:
+def _differences(wanted: Any, actual: Any, path: str) -> Iterator[str]:
     """Yield the paths whose value is not the wanted one, with both values."""
-    match wanted, there:
+    match wanted, actual:
         case dict(), dict():
             for key, value in wanted.items():
-                yield from _differences(value, there.get(key), f"{path}.{key}")
-        case list(), list() if len(there) >= len(wanted):
+                yield from _differences(value, actual.get(key), f"{path}.{key}")
+        case list(), list() if len(actual) >= len(wanted):
             for index, value in enumerate(wanted):
-                yield from _differences(value, there[index], f"{path}[{index}]")
-        case _ if (wanted or None) != (there or None):
-            yield f"{path}: {_text(there)}, the Run wants {_text(wanted)}"
+                yield from _differences(value, actual[index], f"{path}[{index}]")
+        case _ if (wanted or None) != (actual or None):
+            yield f"{path}: {_text(actual)}, the Run wants {_text(wanted)}"
 
 
 def _text(value: Any) -> str:
@@ -284,7 +299,10 @@ def edited_condition(run: Run, engine: Engine, observed: EngineObserved) -> Cond
             f"delete {engine.kind.lower()} {observed.object.name} -n {run.namespace}): it is "
             "created again, with new pods",
         )
-    if any(each.type == EDITED and each.status == "True" for each in run.status.conditions):
+    if any(
+        condition.type == EDITED and condition.status == "True"
+        for condition in run.status.conditions
+    ):
         words = "what the Run sets is as it wants it; what others added is not compared"
         return ConditionUpdate(EDITED, "False", "AsTheRun", words)
     return None

@@ -79,10 +79,10 @@ def _items_by(key: Callable[[JsonObject], Hashable]) -> Join:
     def join(
         earlier: Sequence[JsonObject], later: Sequence[JsonObject], *, later_wins: bool
     ) -> list[JsonObject]:
-        own = {key(item): item for item in later}
-        known = {key(item) for item in earlier}
-        kept = [own.get(key(item), item) if later_wins else item for item in earlier]
-        return [*kept, *(item for item in later if key(item) not in known)]
+        later_by_key = {key(item): item for item in later}
+        earlier_keys = {key(item) for item in earlier}
+        kept = [later_by_key.get(key(item), item) if later_wins else item for item in earlier]
+        return [*kept, *(item for item in later if key(item) not in earlier_keys)]
 
     return join
 
@@ -101,8 +101,8 @@ def _tolerations(
 
 
 def _appended(first: Sequence[Toleration], then: Sequence[Toleration]) -> list[Toleration]:
-    known = {normal(toleration).reach for toleration in first}
-    return [*first, *(each for each in then if normal(each).reach not in known)]
+    reaches = {normal(toleration).reach for toleration in first}
+    return [*first, *(toleration for toleration in then if normal(toleration).reach not in reaches)]
 
 
 def _differ_in_seconds(earlier: Sequence[Toleration], later: Sequence[Toleration]) -> bool:
@@ -112,14 +112,16 @@ def _differ_in_seconds(earlier: Sequence[Toleration], later: Sequence[Toleration
     thousands of tolerations.
     """
     seconds: dict[Hashable, set[int | None]] = {}
-    for each in later:
-        for point in meeting_points(each)[0]:
-            seconds.setdefault(point, set()).add(each.get("tolerationSeconds"))
-    for each in earlier:
-        own = each.get("tolerationSeconds")
-        for point in meeting_points(each)[1]:
-            known = seconds.get(point)
-            if known is not None and (len(known) > 1 or own not in known):
+    for toleration in later:
+        for point in meeting_points(toleration)[0]:
+            seconds.setdefault(point, set()).add(toleration.get("tolerationSeconds"))
+    for toleration in earlier:
+        earlier_seconds = toleration.get("tolerationSeconds")
+        for point in meeting_points(toleration)[1]:
+            later_seconds = seconds.get(point)
+            if later_seconds is not None and (
+                len(later_seconds) > 1 or earlier_seconds not in later_seconds
+            ):
                 return True
     return False
 
@@ -129,9 +131,9 @@ _JOINS: Final[Mapping[str, Join]] = {
     "affinity": _affinity,
     "tolerations": _tolerations,
     "topologySpreadConstraints": _items_by(
-        lambda each: (each.get("topologyKey"), each.get("whenUnsatisfiable"))
+        lambda constraint: (constraint.get("topologyKey"), constraint.get("whenUnsatisfiable"))
     ),
-    "capacity": _items_by(lambda each: each["class"]),
+    "capacity": _items_by(lambda request: request["class"]),
 }
 
 
@@ -151,13 +153,13 @@ def bottom(template: JsonObject) -> Placement:
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     annotations = dict(metadata.get("annotations") or {})
     capacity = annotations.pop(names.CAPACITY, "")
-    found = {
+    settings = {
         "labels": metadata.get("labels"),
         "annotations": annotations,
         "capacity": [_setting(request) for request in requests(capacity)],
         **{field: spec.get(field) for field in SPEC},
     }
-    return {field: value for field, value in found.items() if not is_empty(value)}
+    return {field: value for field, value in settings.items() if not is_empty(value)}
 
 
 def upon(below: Placement, layers: Iterable[PlacementModel | None]) -> Placement:

@@ -144,13 +144,13 @@ def _role_facts(
 ) -> RoleFacts:
     before = run.role_status(role)
     disruption_codes = run.spec.disruption_exit_codes or ()
-    there = {pod.index: pod for pod in pods if pod.index < spec.count}
+    pods_by_index = {pod.index: pod for pod in pods if pod.index < spec.count}
     counted = frozenset(before.counted_uids)
     finished = parse_intervals(before.succeeded_indexes)
     succeeded = set(finished)
     alive, ended, stale, lost = {}, {}, {}, {}
     down, interrupted, returned = [], [], []
-    for index, pod in there.items():
+    for index, pod in pods_by_index.items():
         node = observed.node_health(pod)
         if node and node.trouble and not pod.ended:
             lost[index] = PodOnLostNode(pod, node)
@@ -171,23 +171,25 @@ def _role_facts(
                 down.append(DownReplica(role, index, pod.name, end, pod))
         else:
             alive[index] = pod
-    absent = _find_absent(run, role, before, observed, there.keys() | succeeded)
+    absent = _find_absent(run, role, before, observed, pods_by_index.keys() | succeeded)
     succeeded |= absent.succeeded
-    if not counted <= {pod.uid for pod in there.values()}:
+    if not counted <= {pod.uid for pod in pods_by_index.values()}:
         # A counted pod may be there without its label, and would be counted again.
-        known = observed.absent | observed.uncreated
-        left = frozenset(range(spec.count)) - there.keys() - succeeded
-        absent.missing.update(index for index in left if run.pod_name(role, index) not in known)
+        absent_names = observed.absent | observed.uncreated
+        left = frozenset(range(spec.count)) - pods_by_index.keys() - succeeded
+        absent.missing.update(
+            index for index in left if run.pod_name(role, index) not in absent_names
+        )
     return RoleFacts(
         role,
         spec,
         before,
-        there,
+        pods_by_index,
         alive,
         ended,
         stale,
         frozenset(succeeded),
-        tuple(sorted((*down, *absent.down), key=lambda one: one.order)),
+        tuple(sorted((*down, *absent.down), key=lambda down_replica: down_replica.order)),
         frozenset(absent.missing),
         absent.gone,
         frozenset(absent.uncreated),
@@ -217,11 +219,11 @@ def _find_absent(
     run: Run, role: str, before: RoleStatus, observed: Observed, settled: Set[int]
 ) -> _Absent:
     """Return what is known of the pods that are not there; `settled` are replicas to leave out."""
-    found = _Absent()
+    absences = _Absent()
     active = parse_intervals(before.active_indexes)
     absent = (active | parse_intervals(before.creating_indexes)) - settled
     if not absent:
-        return found
+        return absences
     places = recorded_places(before, absent)
     # Then no pod is planned: earlier ones are left.
     suspended = run.status.phase == "Suspended"
@@ -233,26 +235,26 @@ def _find_absent(
     for index in sorted(absent):
         name = run.pod_name(role, index)
         if index not in active and name in observed.uncreated and not suspended:
-            found.uncreated.add(index)
+            absences.uncreated.add(index)
         elif name not in observed.absent:
-            found.missing.add(index)
+            absences.missing.add(index)
         elif pod := deleted.get(index):
-            found.gone[index] = pod
+            absences.gone[index] = pod
             codes = run.spec.disruption_exit_codes or ()
             end = classify_gone(pod, observed.node_health(pod), codes)
             if isinstance(end, Failure):
-                found.down.append(DownReplica(role, index, name, end, pod))
+                absences.down.append(DownReplica(role, index, name, end, pod))
             else:
-                found.succeeded.add(index)
+                absences.succeeded.add(index)
         elif index in active:
             place = places.get(index, Place())
             pod = _unseen_pod(run, role, index, before, place)
             failure = classify_unseen(pod, _last_health(place, observed))
             down = DownReplica(role, index, name, failure, pod, place.capacity_class)
-            found.down.append(down)
+            absences.down.append(down)
         elif not suspended:
-            found.unsure.add(index)
-    return found
+            absences.unsure.add(index)
+    return absences
 
 
 def _unseen_pod(run: Run, role: str, index: int, status: RoleStatus, place: Place) -> OwnedPod:
@@ -265,7 +267,7 @@ def _unseen_pod(run: Run, role: str, index: int, status: RoleStatus, place: Plac
         attempt=status.attempt,
         phase="Unknown",
         node=place.node,
-        fallback=tuple((each, None) for each in place.fallback),
+        fallback=tuple((class_name, None) for class_name in place.fallback),
     )
 
 

@@ -135,8 +135,8 @@ def may_restart(policy: RestartPolicy, failure: Failure) -> bool:
 
 
 def _failed(pod: OwnedPod, node: NodeHealth | None, disruption_codes: Collection[int]) -> Failure:
-    if found := disrupted_by_others(pod):
-        return found
+    if failure := disrupted_by_others(pod):
+        return failure
     if _was_refused(pod):
         return _disruption(pod, pod.reason, pod.message)._replace(refused=True)
     return (

@@ -56,9 +56,9 @@ class History:
         self._now = now
         self._at = to_microsecond(now)
         self._entries: dict[tuple[str, int], ReplicaHistory] = {
-            self._key(one.role, index): entry
-            for one in unit
-            for entry in one.before.history
+            self._key(role_facts.role, index): entry
+            for role_facts in unit
+            for entry in role_facts.before.history
             for index in parse_intervals(entry.indexes)
         }
 
@@ -73,20 +73,27 @@ class History:
         for role, index, capacity in self._losses(observed, decided):
             event = HistoryEvent(capacity_class=capacity, time=self._at)
             events[self._key(role, index)][event] = None
-        down = {self._key(each.role, each.index) for one in self._unit for each in one.down}
+        down = {
+            self._key(down_replica.role, down_replica.index)
+            for role_facts in self._unit
+            for down_replica in role_facts.down
+        }
         waits = {
-            each: seconds for each, seconds in self._waits(observed).items() if each[0] not in down
+            wait: seconds for wait, seconds in self._waits(observed).items() if wait[0] not in down
         }
         for (key, capacity), seconds in waits.items():
             event = HistoryEvent(capacity_class=capacity, time=self._at, waited_seconds=seconds)
             events[key][event] = None
         moved = [
             pod
-            for one in self._unit
+            for role_facts in self._unit
             if waits
-            for pod in one.alive.values()
+            for pod in role_facts.alive.values()
             if not pod.node
-            and any((self._key(pod.role, pod.index), each) in waits for each, _ in pod.fallback)
+            and any(
+                (self._key(pod.role, pod.index), class_name) in waits
+                for class_name, _ in pod.fallback
+            )
         ]
         started = {*down, *(key for key, _ in waits)}
         # What shows later than a start counts at the next one.
@@ -102,38 +109,44 @@ class History:
             )
         return moved
 
-    def of_role(self, one: RoleFacts) -> tuple[ReplicaHistory, ...]:
+    def of_role(self, role_facts: RoleFacts) -> tuple[ReplicaHistory, ...]:
         """Return the histories of a role for its status; equal ones share an entry."""
         groups: dict[ReplicaHistory, list[int]] = defaultdict(list)
-        for index in range(one.spec.count) if self._entries else ():
-            entry = self._entries.get(self._key(one.role, index))
+        for index in range(role_facts.spec.count) if self._entries else ():
+            entry = self._entries.get(self._key(role_facts.role, index))
             if entry and entry.events:
                 groups[entry].append(index)
-        found = sorted(groups.items(), key=lambda item: item[0].as_of, reverse=True)
+        sorted_groups = sorted(groups.items(), key=lambda item: item[0].as_of, reverse=True)
         room, kept = _MOST_OF_ROLE, []
-        for entry, indexes in found:
+        for entry, indexes in sorted_groups:
             room -= len(entry.events)
             if room >= 0:
                 kept.append(entry.model_copy(update={"indexes": format_intervals(indexes)}))
-        return tuple(sorted(kept, key=lambda each: min(parse_intervals(each.indexes))))
+        return tuple(sorted(kept, key=lambda entry: min(parse_intervals(entry.indexes))))
 
     def _losses(
         self, observed: Observed, decided: Iterable[Incident]
     ) -> Iterator[tuple[str, int, str]]:
         """Yield role, index and class of each replica under which a node was lost."""
-        down = {each.name: each for one in self._unit for each in one.down}
-        for each in down.values():
-            if each.node and _caused_by_node(each, observed):
-                for capacity, _ in each.pod.fallback:
-                    yield each.role, each.index, capacity
+        down = {
+            down_replica.name: down_replica
+            for role_facts in self._unit
+            for down_replica in role_facts.down
+        }
+        for down_replica in down.values():
+            if down_replica.node and _caused_by_node(down_replica, observed):
+                for capacity, _ in down_replica.pod.fallback:
+                    yield down_replica.role, down_replica.index, capacity
         # Nodes whose loss shows after the peers of their pods have failed.
         late = {
-            each.replica
-            for each in decided
-            if each.cause == "Disruption" and each.reason in _BY_NODE and each.replica not in down
+            incident.replica
+            for incident in decided
+            if incident.cause == "Disruption"
+            and incident.reason in _BY_NODE
+            and incident.replica not in down
         }
-        for one in self._unit if late else ():
-            for pod in (*one.ended.values(), *one.stale.values()):
+        for role_facts in self._unit if late else ():
+            for pod in (*role_facts.ended.values(), *role_facts.stale.values()):
                 if pod.name in late:
                     for capacity, _ in pod.fallback:
                         yield pod.role, pod.index, capacity
@@ -141,8 +154,8 @@ class History:
     def _waits(self, observed: Observed) -> dict[tuple[tuple[str, int], str], int]:
         """Return the seconds for which replicas have waited for a class, as long as they may."""
         longest: dict[tuple[tuple[str, int], str], int] = {}
-        for one in self._unit:
-            for pod, capacity, end in _waiting(one, observed):
+        for role_facts in self._unit:
+            for pod, capacity, end in _waiting(role_facts, observed):
                 if end <= self._now:
                     key = self._key(pod.role, pod.index), capacity
                     waited = int(elapsed(pod.unscheduled_since, self._now))
@@ -151,7 +164,7 @@ class History:
 
     def _kept(self, events: Iterable[HistoryEvent]) -> tuple[HistoryEvent, ...]:
         oldest = self._now - timedelta(days=_KEPT_DAYS)
-        return tuple(each for each in events if parse_time(each.time) >= oldest)[-_MAX_EVENTS:]
+        return tuple(event for event in events if parse_time(event.time) >= oldest)[-_MAX_EVENTS:]
 
 
 def annotation_of(history: Sequence[ReplicaHistory], index: int) -> str:
@@ -174,9 +187,9 @@ def annotations_at_start(history: Sequence[ReplicaHistory], now: datetime) -> di
 
 def _annotation(entry: ReplicaHistory, as_of: str) -> str:
     events = [
-        each.model_dump(mode="json", by_alias=True, exclude_none=True, include=_OF_EVENTS)
-        for each in entry.events
-        if each.time <= as_of
+        event.model_dump(mode="json", by_alias=True, exclude_none=True, include=_OF_EVENTS)
+        for event in entry.events
+        if event.time <= as_of
     ]
     return orjson.dumps({"asOf": as_of, "events": events}).decode() if events else ""
 
@@ -186,8 +199,8 @@ def waited_for(history: Sequence[ReplicaHistory], index: int) -> set[str]:
     waits: dict[str, bool] = {}
     for entry in history:
         if index in parse_intervals(entry.indexes):
-            for each in sorted(entry.events, key=lambda event: event.time):
-                waits[each.capacity_class] = each.waited_seconds is not None
+            for event in sorted(entry.events, key=lambda event: event.time):
+                waits[event.capacity_class] = event.waited_seconds is not None
     return {name for name, waited in waits.items() if waited}
 
 
@@ -195,14 +208,14 @@ def first_to_give_up(
     facts: Mapping[str, RoleFacts], observed: Observed
 ) -> tuple[datetime, str] | None:
     """Return when the first pods are created again because they waited, and for which class."""
-    waiting = (each for one in facts.values() for each in _waiting(one, observed))
-    found = ((end, capacity) for _, capacity, end in waiting)
-    return min(found, default=None)
+    waiting = (wait for role_facts in facts.values() for wait in _waiting(role_facts, observed))
+    ends = ((end, capacity) for _, capacity, end in waiting)
+    return min(ends, default=None)
 
 
-def _waiting(one: RoleFacts, observed: Observed) -> Iterator[tuple[OwnedPod, str, datetime]]:
+def _waiting(role_facts: RoleFacts, observed: Observed) -> Iterator[tuple[OwnedPod, str, datetime]]:
     """Yield each pod that waits for a node of a class, and until when, if that counts."""
-    for pod in one.alive.values():
+    for pod in role_facts.alive.values():
         if pod.unscheduled and pod.unscheduled_since and not pod.node:
             for capacity, most in pod.fallback:
                 if most is not None and (pod.name, capacity) not in observed.uncounted:

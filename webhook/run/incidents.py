@@ -88,27 +88,33 @@ def decide_incidents(
     of those that may not restart. evicted: reason and message, if a queue ends all pods now.
     """
     log = _IncidentLog(before, now, window)
-    lost = [each for one in facts.values() for each in one.lost.values()]
-    failures = [each for each in down if not each.failure.disruption]
+    lost = [lost_pod for role_facts in facts.values() for lost_pod in role_facts.lost.values()]
+    failures = [down_replica for down_replica in down if not down_replica.failure.disruption]
     returned = {
-        each.pod.uid: each
-        for one in facts.values()
-        for each in one.returned
-        if elapsed(each.ready_again, now) <= window
+        returned_pod.pod.uid: returned_pod
+        for role_facts in facts.values()
+        for returned_pod in role_facts.returned
+        if elapsed(returned_pod.ready_again, now) <= window
     }
-    near = {each.pod.uid for each in lost} | returned.keys()
-    signs = [_sign_of_down(each, observed, near) for each in down if each.failure.disruption]
+    near = {lost_pod.pod.uid for lost_pod in lost} | returned.keys()
+    signs = [
+        _sign_of_down(down_replica, observed, near)
+        for down_replica in down
+        if down_replica.failure.disruption
+    ]
     if evicted:
         signs.insert(0, _Sign(next(iter(facts)), *evicted, "", "", "", joins=False))
     if failures or log.unsettled:
-        signs += [_sign_of_lost(each) for each in lost]
-        signs += [_sign_of_lost(each) for each in returned.values()]
+        signs += [_sign_of_lost(lost_pod) for lost_pod in lost]
+        signs += [_sign_of_lost(returned_pod) for returned_pod in returned.values()]
         signs += log.signs_of_nodes(observed.nodes or {})
-        earlier = (each for one in facts.values() for each in one.interrupted)
-        signs += [_sign_of_down(each, observed, near) for each in earlier]
+        earlier = (
+            down_replica for role_facts in facts.values() for down_replica in role_facts.interrupted
+        )
+        signs += [_sign_of_down(down_replica, observed, near) for down_replica in earlier]
     if signs and not before:
         charged = _nodes_charged(facts)
-        signs = [each._replace(charged=each.node in charged) for each in signs]
+        signs = [sign._replace(charged=sign.node in charged) for sign in signs]
     waiting = False
     if signs:
         log.record_disruption(signs, len(failures))
@@ -131,24 +137,32 @@ def decide_incidents(
 
 def count_undecided(incidents: Iterable[Incident]) -> int:
     """Return the number of failures that are not charged yet."""
-    return sum(sum(each.failures.values()) for each in incidents if each.cause == "Unknown")
+    return sum(
+        sum(incident.failures.values()) for incident in incidents if incident.cause == "Unknown"
+    )
 
 
 def seconds_until_decided(
     incidents: Iterable[Incident], now: datetime, window: float
 ) -> float | None:
     """Return the seconds until the first undecided incident is decided; None without one."""
-    left = [window - elapsed(each.began, now) for each in incidents if each.cause == "Unknown"]
+    left = [
+        window - elapsed(incident.began, now)
+        for incident in incidents
+        if incident.cause == "Unknown"
+    ]
     return max(0.0, min(left)) if left else None
 
 
 def record_recovery(incidents: Iterable[Incident], now: datetime) -> tuple[Incident, ...]:
     """Record the time lost, when all replicas run again or the run has ended."""
     return tuple(
-        each
-        if each.seconds_lost is not None
-        else each.model_copy(update={"seconds_lost": max(0, round(elapsed(each.began, now)))})
-        for each in incidents
+        incident
+        if incident.seconds_lost is not None
+        else incident.model_copy(
+            update={"seconds_lost": max(0, round(elapsed(incident.began, now)))}
+        )
+        for incident in incidents
     )
 
 
@@ -166,22 +180,22 @@ class _IncidentLog:
 
     @property
     def undecided(self) -> list[int]:
-        return [at for at, each in enumerate(self._all) if each.cause == "Unknown"]
+        return [at for at, incident in enumerate(self._all) if incident.cause == "Unknown"]
 
     @property
     def unsettled(self) -> list[int]:
         """Positions of failures, charged or not, that a disruption may still explain."""
         return [
             at
-            for at, each in enumerate(self._all)
-            if each.cause == "Unknown"
-            or (each.cause == "Failure" and elapsed(each.began, self._now) < self._window)
+            for at, incident in enumerate(self._all)
+            if incident.cause == "Unknown"
+            or (incident.cause == "Failure" and elapsed(incident.began, self._now) < self._window)
         ]
 
     @property
     def recent(self) -> list[int]:
         """Positions of disruptions that are ongoing or ended within the window."""
-        return [at for at, each in enumerate(self._all) if self._reaches(each)]
+        return [at for at, incident in enumerate(self._all) if self._reaches(incident)]
 
     def signs_of_nodes(self, nodes: Mapping[str, NodeHealth]) -> Iterator[_Sign]:
         """Yield nodes that were unavailable until just after a failure on them.
@@ -189,31 +203,42 @@ class _IncidentLog:
         Their pods may be replaced by now. Deleted nodes are excluded, because an autoscaler deletes
         nodes that a failure has emptied.
         """
-        for each in (self._all[at] for at in self.unsettled):
-            node = nodes.get(each.node)
-            again = "" if node is None or node.trouble else node.ready_again_after(each.began)
+        for incident in (self._all[at] for at in self.unsettled):
+            node = nodes.get(incident.node)
+            again = "" if node is None or node.trouble else node.ready_again_after(incident.began)
             if node and again:
-                role, text = next(iter(each.failures)), f"node {node.name} was away until {again}"
-                of = node.capacity_class
-                yield _Sign(role, "NodeNotReady", text, each.replica, node.name, of, joins=True)
+                role, text = (
+                    next(iter(incident.failures)),
+                    f"node {node.name} was away until {again}",
+                )
+                capacity_class = node.capacity_class
+                yield _Sign(
+                    role,
+                    "NodeNotReady",
+                    text,
+                    incident.replica,
+                    node.name,
+                    capacity_class,
+                    joins=True,
+                )
 
     def record_disruption(self, signs: Sequence[_Sign], failures: int) -> None:
         """Record a disruption, which explains all failures of the window before it."""
         explained = [self._all[at] for at in self.unsettled]
-        collateral = failures + sum(sum(each.failures.values()) for each in explained)
+        collateral = failures + sum(sum(incident.failures.values()) for incident in explained)
         new = [sign for sign in signs if not self._joined(sign)]
         first = new[0] if new else None
-        for each in explained:
-            self._all.remove(each)
-            if each.cause == "Failure":
-                self.charged_failed.subtract(each.failures)
+        for incident in explained:
+            self._all.remove(incident)
+            if incident.cause == "Failure":
+                self.charged_failed.subtract(incident.failures)
         if first is None:
             self.add_collateral(collateral)
             at = self.recent[-1]
             self._all[at] = _with_nodes(self._all[at], signs)
             return
         began = explained[0].began if explained else self._at
-        found = Incident(
+        disruption = Incident(
             cause="Disruption",
             reason=first.reason,
             message=first.message,
@@ -225,9 +250,9 @@ class _IncidentLog:
             ended=self._at,
             collateral=collateral,
         )
-        found = _with_nodes(found, new)
-        self._all.append(found)
-        self.decided.append(found)
+        disruption = _with_nodes(disruption, new)
+        self._all.append(disruption)
+        self.decided.append(disruption)
         if not first.charged:
             self.charged_disruptions[first.role] += 1
 
@@ -243,9 +268,9 @@ class _IncidentLog:
     ) -> None:
         """Record unexplained failures: one entry for all, and one per role for permanent ones."""
         groups: dict[str, list[DownReplica]] = {}
-        for each in failures:
-            last = (each.role, each.index) in permanent
-            groups.setdefault(each.role if last else "", []).append(each)
+        for failure in failures:
+            last = (failure.role, failure.index) in permanent
+            groups.setdefault(failure.role if last else "", []).append(failure)
         for role, group in groups.items():
             new = Incident(
                 cause="Unknown",
@@ -254,7 +279,7 @@ class _IncidentLog:
                 replica=group[0].name,
                 node=group[0].node,
                 began=self._at,
-                failures=dict(Counter(each.role for each in group)),
+                failures=dict(Counter(failure.role for failure in group)),
                 permanent=bool(role),
             )
             at = self._together(new) if wait else None
@@ -276,11 +301,11 @@ class _IncidentLog:
     def update_ongoing(self, *, lasting: bool, again: bool) -> None:
         """Record which disruptions are ongoing: pods of the run are on unavailable nodes."""
         for at in self.recent:
-            each = self._all[at]
-            if each.ended is None and not lasting:
-                self._all[at] = each.model_copy(update={"ended": self._at})
-            elif each.ended is not None and lasting and again:
-                self._all[at] = each.model_copy(update={"ended": None})
+            incident = self._all[at]
+            if incident.ended is None and not lasting:
+                self._all[at] = incident.model_copy(update={"ended": self._at})
+            elif incident.ended is not None and lasting and again:
+                self._all[at] = incident.model_copy(update={"ended": None})
 
     def kept(self) -> tuple[Incident, ...]:
         """Return all entries that still matter, and the last of the others."""
@@ -290,15 +315,15 @@ class _IncidentLog:
         return tuple(self._all[at] for at in sorted(matter))
 
     def _charge(self, at: int) -> None:
-        each = self._all[at].model_copy(update={"cause": "Failure", "decided": self._at})
-        self._all[at] = each
-        self.decided.append(each)
-        self.charged_failed.update(each.failures)
+        incident = self._all[at].model_copy(update={"cause": "Failure", "decided": self._at})
+        self._all[at] = incident
+        self.decided.append(incident)
+        self.charged_failed.update(incident.failures)
 
-    def _reaches(self, each: Incident) -> bool:
-        if each.cause != "Disruption":
+    def _reaches(self, incident: Incident) -> bool:
+        if incident.cause != "Disruption":
             return False
-        return each.ended is None or elapsed(each.ended, self._now) <= self._window
+        return incident.ended is None or elapsed(incident.ended, self._now) <= self._window
 
     def _joined(self, sign: _Sign) -> bool:
         """Return True if the sign belongs to a known disruption.
@@ -315,11 +340,11 @@ class _IncidentLog:
     def _together(self, new: Incident) -> int | None:
         """Return the position of the entry to which new failures belong."""
         for at in self.undecided:
-            each = self._all[at]
-            alike = each.permanent == new.permanent
+            incident = self._all[at]
+            alike = incident.permanent == new.permanent
             if new.permanent:
-                alike = alike and each.failures.keys() == new.failures.keys()
-            if alike and elapsed(each.began, self._now) <= SHARED_INCIDENT_SECONDS:
+                alike = alike and incident.failures.keys() == new.failures.keys()
+            if alike and elapsed(incident.began, self._now) <= SHARED_INCIDENT_SECONDS:
                 return at
         return None
 
@@ -327,7 +352,7 @@ class _IncidentLog:
 def _with_nodes(incident: Incident, signs: Iterable[_Sign]) -> Incident:
     """Return the incident with the nodes of these signs."""
     nodes = dict.fromkeys((*incident.other_nodes, *(sign.node for sign in signs)))
-    others = tuple(each for each in nodes if each not in ("", incident.node))[:OTHER_NODES]
+    others = tuple(node for node in nodes if node not in ("", incident.node))[:OTHER_NODES]
     if others == incident.other_nodes:
         return incident
     return incident.model_copy(update={"other_nodes": others})
@@ -338,13 +363,13 @@ def _nodes_charged(facts: Mapping[str, RoleFacts]) -> frozenset[str]:
 
     The counted pods still exist, because a silent node's kubelet does not confirm their end.
     """
-    if not any(one.before.disruptions for one in facts.values()):
+    if not any(role_facts.before.disruptions for role_facts in facts.values()):
         return frozenset()
     return frozenset(
-        each.pod.node
-        for one in facts.values()
-        for index, each in one.lost.items()
-        if index in one.ended or index in one.stale
+        lost_pod.pod.node
+        for role_facts in facts.values()
+        for index, lost_pod in role_facts.lost.items()
+        if index in role_facts.ended or index in role_facts.stale
     )
 
 
@@ -375,8 +400,8 @@ def _sign_of_lost(lost: PodOnLostNode) -> _Sign:
     pod, node, again = lost
     words = f"was away until {again}" if again else describe_trouble(node)
     text = f"node {node.name} of {pod.name} {words}"
-    name, reason, of = pod.name, node.trouble or "NodeNotReady", node.capacity_class
-    return _Sign(pod.role, reason, text, name, node.name, of, joins=True)
+    name, reason, capacity_class = pod.name, node.trouble or "NodeNotReady", node.capacity_class
+    return _Sign(pod.role, reason, text, name, node.name, capacity_class, joins=True)
 
 
 def describe_trouble(node: NodeHealth) -> str:

@@ -25,7 +25,9 @@ MAX_PODS_READ: Final = 20
 def pods_to_read(run: Run, facts: Mapping[str, RoleFacts], observed: Observed) -> frozenset[str]:
     """Return the names of pods to read live: those that may be there without their label."""
     missing = frozenset(
-        run.pod_name(role, index) for role, one in facts.items() for index in one.missing
+        run.pod_name(role, index)
+        for role, role_facts in facts.items()
+        for index in role_facts.missing
     )
     if run.status.phase != "Suspended":
         return missing | observed.unknown
@@ -40,9 +42,9 @@ def pods_without_watch(
         return frozenset()
     return frozenset(
         name
-        for role, one in facts.items()
-        for index in range(one.spec.count)
-        if index not in one.there
+        for role, role_facts in facts.items()
+        for index in range(role_facts.spec.count)
+        if index not in role_facts.there
         and (name := run.pod_name(role, index)) not in observed.absent | observed.uncreated
     )
 
@@ -69,8 +71,8 @@ def left_at_end(run: Run, observed: Observed) -> tuple[dict[str, RoleStatus], fr
             if policy != "None" and (name := run.pod_name(role, index)) not in observed.absent
         }
         missing |= set(unknown.values())
-        there = {pod.index for pod in pods if policy == "All" or not pod.ended}
-        left = format_intervals({*unknown, *there} if policy != "None" else ())
+        present_indexes = {pod.index for pod in pods if policy == "All" or not pod.ended}
+        left = format_intervals({*unknown, *present_indexes} if policy != "None" else ())
         roles[role] = recount(before, pods).model_copy(update={"creating_indexes": left})
     return roles, frozenset() if _waits_to_look(missing, observed) else frozenset(missing)
 

@@ -51,15 +51,15 @@ _ROOT_HOME: Final = "/root/"
 
 def labels(run: Run) -> dict[str, str]:
     """Return the labels of all objects of the run."""
-    found = {
+    run_labels = {
         names.MANAGED_BY: names.MANAGER,
         names.RUN: run.name,
         names.RUN_UID: run.metadata.uid,
         names.KIND: run.spec.kind,
     }
     if run.spec.framework:
-        found[names.FRAMEWORK] = run.spec.framework
-    return found
+        run_labels[names.FRAMEWORK] = run.spec.framework
+    return run_labels
 
 
 def selector(run: Run) -> dict[str, str]:
@@ -123,18 +123,18 @@ def mounts(
 
     A path at which the main container has a mount of its own is left out.
     """
-    found = []
+    pairs = []
     if shared.files:
         source: JsonObject = {"configMap": {"name": config_map_name(run)}}
         if any(text.startswith("#!") for text in shared.files.values()):
             source["configMap"]["defaultMode"] = _EXECUTABLE
-        found.append(_pair(FILES_VOLUME, source, FILES))
+        pairs.append(_pair(FILES_VOLUME, source, FILES))
     if shared.ssh_keys_at:
         mode = _mode(shared.ssh_keys_at, pod, main)
         secret = {"secretName": secret_name(run), "defaultMode": mode, "items": list(_ITEMS)}
-        found.append(_pair(KEYS_VOLUME, {"secret": secret}, shared.ssh_keys_at))
-    own = {_plain(mount.get("mountPath")) for mount in main.get("volumeMounts") or ()}
-    return [pair for pair in found if _plain(pair["mount"]["mountPath"]) not in own]
+        pairs.append(_pair(KEYS_VOLUME, {"secret": secret}, shared.ssh_keys_at))
+    written_paths = {_plain(mount.get("mountPath")) for mount in main.get("volumeMounts") or ()}
+    return [pair for pair in pairs if _plain(pair["mount"]["mountPath"]) not in written_paths]
 
 
 def _pair(name: str, source: JsonObject, path: str) -> JsonObject:
@@ -206,28 +206,32 @@ def service_ports(run: Run, main: JsonObject) -> list[JsonObject]:
             for port in main.get("ports") or ()
             if isinstance(port.get("containerPort"), int)
         ]
-    found: dict[tuple[int, str], JsonObject] = {}
+    ports_by_key: dict[tuple[int, str], JsonObject] = {}
     taken = {name for name, _, _, _ in given if name}
     for name, port, target, protocol in given:
-        if (port, protocol) in found:
+        if (port, protocol) in ports_by_key:
             continue
         if not name and len(given) > 1:
             longer = (f"-{protocol.lower()}" + "-x" * more for more in range(len(given)))
-            name = next(each for end in ("", *longer) if (each := f"port-{port}{end}") not in taken)
+            name = next(
+                candidate
+                for end in ("", *longer)
+                if (candidate := f"port-{port}{end}") not in taken
+            )
             taken.add(name)
-        found[port, protocol] = {
+        ports_by_key[port, protocol] = {
             **({"name": name} if name else {}),
             "port": port,
             "targetPort": target or port,
             "protocol": protocol,
         }
-    return list(found.values())
+    return list(ports_by_key.values())
 
 
 def _text(port: JsonObject, field: str) -> str | None:
     """Return a string field of a port; None for another type, which the API server rejects."""
-    found = port.get(field)
-    return found if isinstance(found, str) else None
+    value = port.get(field)
+    return value if isinstance(value, str) else None
 
 
 def service(run: Run, ports: Sequence[JsonObject]) -> JsonObject:

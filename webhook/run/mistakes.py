@@ -81,22 +81,22 @@ def replaced_variables(planned: Plan, role: str) -> Iterator[tuple[Path, str]]:
     replaced = {
         name
         for name in template.own & given.keys()
-        if len(others) < 2 or any(each.get(name) != given[name] for each in others)
+        if len(others) < 2 or any(other.get(name) != given[name] for other in others)
     }
-    for number, each in enumerate(template.containers(planned.replica_env(role, 0))):
-        for at, variable in _objects(each.get("env")) if number == template.at else ():
+    for number, container in enumerate(template.containers(planned.replica_env(role, 0))):
+        for at, variable in _objects(container.get("env")) if number == template.at else ():
             if variable.get("name") in replaced:
                 yield ("containers", number, "env", at, "name"), str(variable["name"])
 
 
 def _program(command: Any, at: Path) -> Iterator[Fault]:
     first = command[0] if isinstance(command, list) and command else None
-    if isinstance(first, str) and any(each.isspace() for each in first.strip()):
-        words = ", ".join(quoted(each) for each in first.split()[:4])
+    if isinstance(first, str) and any(character.isspace() for character in first.strip()):
+        words = ", ".join(quoted(word) for word in first.split()[:4])
         text = f"{quoted(first)} is the name of one program, blanks included"
         yield Fault((*at, 0), f"{text}; give each word alone: [{words}]", "warning")
 
 
 def _objects(listed: Any) -> Iterable[tuple[int, Mapping[str, Any]]]:
     items = listed if isinstance(listed, list) else []
-    return [(number, each) for number, each in enumerate(items) if isinstance(each, dict)]
+    return [(number, item) for number, item in enumerate(items) if isinstance(item, dict)]

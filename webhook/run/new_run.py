@@ -132,7 +132,7 @@ def _check_names(new: NewRun) -> None:
 
 def _given(**fields: Any) -> dict[str, Any]:
     """Return the fields that are not empty."""
-    return {key: each for key, each in fields.items() if each}
+    return {key: value for key, value in fields.items() if value}
 
 
 class Checked(NamedTuple):
@@ -152,13 +152,13 @@ def checked(raw: Mapping[str, Any], namespace: str) -> Checked:
     run = run_of(dict(raw), namespace)
     if run.spec.delegated:
         delegated_object(run)
-        found = delegated_faults(run)
+        run_faults = delegated_faults(run)
         many = ""
     else:
         planned = plan(run)
-        found = faults(planned)
+        run_faults = faults(planned)
         many = sample_unplaced(planned).problem() if queue_of(run) else ""
-    lines = [(each.severity, f"{path_text(each.path)}: {each.message}") for each in found]
+    lines = [(fault.severity, f"{path_text(fault.path)}: {fault.message}") for fault in run_faults]
     problems = [line for severity, line in lines if severity == "error"]
     if not (metadata.get("name") or metadata.get("generateName")):
         problems.append("metadata.name: is empty; give it a name")
@@ -181,8 +181,8 @@ def _container_faults(raw: Mapping[str, Any]) -> Iterator[str]:
     """
     spec = raw.get("spec") or {}
     layers: list[tuple[Path, Any]] = [(("spec", "template"), spec.get("template"))]
-    for role, each in (spec.get("replicas") or {}).items():
-        layers.append((("spec", "replicas", role, "template"), (each or {}).get("template")))
+    for role, replica in (spec.get("replicas") or {}).items():
+        layers.append((("spec", "replicas", role, "template"), (replica or {}).get("template")))
     for at, template in layers:
         pod = (template or {}).get("spec") or {}
         for field in ("initContainers", "containers"):
@@ -200,20 +200,20 @@ def _container_faults(raw: Mapping[str, Any]) -> Iterator[str]:
 
 def _names_and_paths(container: Mapping[str, Any], at: Path) -> Iterator[str]:
     """As ValidateEnv (relaxed: printable ASCII without =) and ValidateVolumeMounts have it."""
-    for number, each in enumerate(container.get("env") or ()):
-        name = each.get("name")
+    for number, entry in enumerate(container.get("env") or ()):
+        name = entry.get("name")
         if isinstance(name, str) and not _VARIABLE.fullmatch(name):
             path = path_text((*at, "env", number, "name"))
             yield f"{path}: {quoted(name)} is no variable; want printable ASCII without ="
-    seen: dict[str, int] = {}
-    for number, each in enumerate(container.get("volumeMounts") or ()):
-        mounted = each.get("mountPath")
+    number_by_path: dict[str, int] = {}
+    for number, entry in enumerate(container.get("volumeMounts") or ()):
+        mounted = entry.get("mountPath")
         if not isinstance(mounted, str):
             continue
         path = path_text((*at, "volumeMounts", number, "mountPath"))
         if ":" in mounted:
             yield f"{path}: {quoted(mounted)} is no path; want one without a colon"
-        if seen.setdefault(mounted.rstrip("/"), number) != number:
+        if number_by_path.setdefault(mounted.rstrip("/"), number) != number:
             yield f"{path}: {quoted(mounted)} has another volume already; mount it elsewhere"
 
 
@@ -223,12 +223,12 @@ def is_image(text: str) -> bool:
     The grammar of github.com/distribution/reference, with a domain of docker.io if none is given
     (ParseNormalizedNamed).
     """
-    found = _IMAGE.fullmatch(text)
-    if found is None or _ID.fullmatch(text):
+    match = _IMAGE.fullmatch(text)
+    if match is None or _ID.fullmatch(text):
         return False
-    first, slash, rest = found["name"].partition("/")
-    is_domain = any(each in first for each in ".:[") or first != first.lower()
-    path = found["name"]
+    first, slash, rest = match["name"].partition("/")
+    is_domain = any(character in first for character in ".:[") or first != first.lower()
+    path = match["name"]
     if slash and (is_domain or first == "localhost") and _DOMAIN.fullmatch(first):
         path = rest
     return bool(_PATH.fullmatch(path)) and len(path) <= _LONGEST_NAME
@@ -240,23 +240,23 @@ def _roles(new: NewRun) -> tuple[dict[str, dict[str, Any]], Sequence[str]]:
     These are the workers, one of each other role that the framework needs, and one that runs the
     author's program. If roles run programs of the framework, each has its own command.
     """
-    known = ROLES[new.framework] if new.framework in ROLES else ROLES[None]
-    found: dict[str, dict[str, Any]] = {}
-    for alternatives in known.required:
-        if not (new.workers and WORKER in alternatives) and not found.keys() & {*alternatives}:
-            found[alternatives[0]] = {}
+    roles = ROLES[new.framework] if new.framework in ROLES else ROLES[None]
+    replicas: dict[str, dict[str, Any]] = {}
+    for alternatives in roles.required:
+        if not (new.workers and WORKER in alternatives) and not replicas.keys() & {*alternatives}:
+            replicas[alternatives[0]] = {}
     if new.workers:
-        found[WORKER] = {"count": new.workers} if new.workers != 1 else {}
+        replicas[WORKER] = {"count": new.workers} if new.workers != 1 else {}
     framework = FRAMEWORKS.get(new.framework)
     if not (framework and framework.commands):
-        return found, list(new.command)
-    if new.command and not found.keys() - framework.commands.keys():
-        found[known.ends[0]] = {}
-    for role, settings in found.items():
+        return replicas, list(new.command)
+    if new.command and not replicas.keys() - framework.commands.keys():
+        replicas[roles.ends[0]] = {}
+    for role, settings in replicas.items():
         if command := list(framework.commands.get(role, new.command)):
             containers = [{"name": CONTAINER, "command": command}]
             settings["template"] = {"spec": {"containers": containers}}
-    return found, ()
+    return replicas, ()
 
 
 def _resources(new: NewRun) -> dict[str, Any]:

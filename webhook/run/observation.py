@@ -84,8 +84,8 @@ def owner(raw: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def owner_uid(raw: Mapping[str, Any]) -> str | None:
     """Return the uid of the Run that owns the object; None without one."""
-    found = owner(raw)
-    return found[1] if found else None
+    run_owner = owner(raw)
+    return run_owner[1] if run_owner else None
 
 
 def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
@@ -124,9 +124,9 @@ def engine_pod(
     index = whole_number(labels.get(index_label, "0"))
     if controller is None or index is None or role_label not in labels:
         return None
-    found = Containers(raw, containers.get(controller["kind"], ""))
-    pod = _read_pod(raw, sys.intern(controller["uid"]), labels[role_label], index, found)
-    restarts, previous = found.restarts()
+    pod_containers = Containers(raw, containers.get(controller["kind"], ""))
+    pod = _read_pod(raw, sys.intern(controller["uid"]), labels[role_label], index, pod_containers)
+    restarts, previous = pod_containers.restarts()
     return replace(pod, restarts=restarts, previous=previous) if restarts else pod
 
 
@@ -144,7 +144,7 @@ def main_container(raw: Mapping[str, Any], containers: Mapping[str, str]) -> str
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the object's controller reference; None without one."""
     references: list[dict[str, Any]] = raw["metadata"].get("ownerReferences") or []
-    return next((each for each in references if each.get("controller")), None)
+    return next((reference for reference in references if reference.get("controller")), None)
 
 
 def engine_object(
@@ -159,8 +159,8 @@ def engine_object(
     templates: the dotted path of its counts and pod templates.
     conditions: returns those that hold from the status.
     """
-    found = owner(raw)
-    if found is None:
+    run_owner = owner(raw)
+    if run_owner is None:
         return None
     metadata, status = raw["metadata"], raw.get("status") or {}
     spec = raw.get("spec") or {}
@@ -169,7 +169,7 @@ def engine_object(
     return EngineObject(
         name=metadata["name"],
         uid=metadata["uid"],
-        run_uid=found[1],
+        run_uid=run_owner[1],
         created=metadata.get("creationTimestamp") or "",
         deleted=bool(metadata.get("deletionTimestamp")),
         suspended=bool(suspend) and _below(spec, suspend) is True,
@@ -183,9 +183,9 @@ def engine_object(
 def true_conditions(status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Return reason and message by the type of the conditions that hold."""
     return {
-        each["type"]: (each.get("reason") or "", _text(each.get("message")))
-        for each in status.get("conditions") or ()
-        if _is_true(each)
+        condition["type"]: (condition.get("reason") or "", _text(condition.get("message")))
+        for condition in status.get("conditions") or ()
+        if _is_true(condition)
     }
 
 
@@ -208,7 +208,7 @@ def last_seen(raw: Mapping[str, Any]) -> str:
 
 
 def _gates(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sys.intern(each["name"]) for each in spec.get("schedulingGates") or ())
+    return tuple(sys.intern(gate["name"]) for gate in spec.get("schedulingGates") or ())
 
 
 def _below(value: Any, path: str) -> Any:
@@ -224,7 +224,7 @@ def _read_pod(
     status = raw.get("status") or {}
     # The API server sets the phase of every new pod to Pending.
     phase = _PHASES.get(status.get("phase") or "Pending", "Unknown")
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled")
     spec = raw.get("spec") or {}
     fallback = read_waits(metadata)
@@ -262,8 +262,8 @@ def _read_pod(
         gates=(gates := _gates(spec)),
         queue=(metadata.get("labels") or {}).get(names.KUEUE_QUEUE) or "" if gates else "",
         has_claim=any(
-            "persistentVolumeClaim" in each or "ephemeral" in each
-            for each in spec.get("volumes") or ()
+            "persistentVolumeClaim" in volume or "ephemeral" in volume
+            for volume in spec.get("volumes") or ()
         ),
     )
 
@@ -294,7 +294,7 @@ def _served(metadata: Mapping[str, Any]) -> str | None:
     (k8s.io/kubernetes, pkg/controller/deployment/sync.go, getNewReplicaSet).
     """
     references: list[dict[str, Any]] = metadata.get("ownerReferences") or []
-    owned_by = next((each for each in references if each.get("controller")), {})
+    owned_by = next((reference for reference in references if reference.get("controller")), {})
     labels = metadata.get("labels") or {}
     uid: str | None = labels.get(names.RUN_UID)
     replica_set = f"{labels.get(names.RUN)}-{labels.get(_TEMPLATE_HASH)}"
@@ -357,12 +357,12 @@ def _since(condition: Mapping[str, Any] | None) -> str:
 
 def _accelerators(spec: dict[str, Any]) -> tuple[tuple[str, int], ...]:
     """Return extended resources, as IsExtendedResourceName tells them (pkg/apis/core/v1/helper)."""
-    found = sorted(
+    accelerators = sorted(
         (sys.intern(name), count)
         for name, count in requests(spec).items()
         if "/" in name and "kubernetes.io/" not in name
     )
-    return tuple(found)
+    return tuple(accelerators)
 
 
 def _text(message: str | None) -> str:
@@ -372,11 +372,11 @@ def _text(message: str | None) -> str:
 
 def _complaints(conditions: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
     """Yield why a Deployment makes no progress: rejected pods, or an exceeded deadline."""
-    for each in conditions:
-        text = each.get("message") or each.get("reason") or ""
-        if each["type"] == "ReplicaFailure" and each.get("status") == "True":
+    for condition in conditions:
+        text = condition.get("message") or condition.get("reason") or ""
+        if condition["type"] == "ReplicaFailure" and condition.get("status") == "True":
             yield _text(text)
-        if each["type"] == "Progressing" and each.get("status") == "False":
+        if condition["type"] == "Progressing" and condition.get("status") == "False":
             yield _text(text)
 
 
@@ -386,27 +386,31 @@ class Containers:
     def __init__(self, raw: Mapping[str, Any], main: str = "") -> None:
         spec, status = raw.get("spec") or {}, raw.get("status") or {}
         annotations = raw["metadata"].get("annotations") or {}
-        mains = [each["name"] for each in spec.get("containers") or ()]
+        mains = [container["name"] for container in spec.get("containers") or ()]
         named = main if main in mains else annotations.get(names.DEFAULT_CONTAINER)
         first: str = next(iter(mains), "")
         self.main = str(named) if named in mains else first
         # The exit code of a sidecar does not affect the pod's phase (KEP-753).
         sidecars = {
-            each["name"]
-            for each in spec.get("initContainers") or ()
-            if each.get("restartPolicy") == "Always"
+            container["name"]
+            for container in spec.get("initContainers") or ()
+            if container.get("restartPolicy") == "Always"
         }
         self._init = [*_in_order(spec.get("initContainers"), status.get("initContainerStatuses"))]
         self._all = [
             *self._init,
             *_in_order(spec.get("containers"), status.get("containerStatuses")),
         ]
-        self._deciding = [each for each in self._all if each["name"] not in sidecars]
+        self._deciding = [
+            container_status
+            for container_status in self._all
+            if container_status["name"] not in sidecars
+        ]
 
     def waiting(self) -> tuple[str, str] | None:
         """Return reason and message of the first container with an unusual waiting state."""
-        for each in self._all:
-            state = (each.get("state") or {}).get("waiting") or {}
+        for container_status in self._all:
+            state = (container_status.get("state") or {}).get("waiting") or {}
             reason = state.get("reason") or ""
             if reason and reason not in _STARTING:
                 return sys.intern(reason), sys.intern((state.get("message") or "")[:1024])
@@ -414,24 +418,26 @@ class Containers:
 
     def restarts(self) -> tuple[int, Exit | None]:
         """Return how often the main container was restarted, and how it ended before."""
-        for each in self._all:
-            if each["name"] == self.main:
-                state = (each.get("lastState") or {}).get("terminated")
-                return each.get("restartCount") or 0, _exit(each["name"], state) if state else None
+        for container_status in self._all:
+            if container_status["name"] == self.main:
+                state = (container_status.get("lastState") or {}).get("terminated")
+                return container_status.get("restartCount") or 0, _exit(
+                    container_status["name"], state
+                ) if state else None
         return 0, None
 
     def running_since(self) -> str:
         """Return the start time of the main container; empty before its start."""
-        for each in self._all:
-            if each["name"] == self.main:
-                return _started(each)
+        for container_status in self._all:
+            if container_status["name"] == self.main:
+                return _started(container_status)
         return ""
 
     def finished_at(self) -> str:
         """Return the end time of the main container; empty before its end."""
-        for each in self._all:
-            if each["name"] == self.main:
-                ended = (each.get("state") or {}).get("terminated") or {}
+        for container_status in self._all:
+            if container_status["name"] == self.main:
+                ended = (container_status.get("state") or {}).get("terminated") or {}
                 return ended.get("finishedAt") or ""
         return ""
 
@@ -442,19 +448,22 @@ class Containers:
     def exit(self) -> Exit | None:
         """Return the main container's exit if it failed, else the first failure, else its exit."""
         ended = list(self._exits())
-        main = next((each for each in ended if each.container == self.main), None)
+        main = next(
+            (container_exit for container_exit in ended if container_exit.container == self.main),
+            None,
+        )
         if main is not None and main.code != 0:
             return main
-        return next((each for each in ended if each.code != 0), main)
+        return next((container_exit for container_exit in ended if container_exit.code != 0), main)
 
     def _exits(self) -> Iterator[Exit]:
-        for each in self._deciding:
-            state = (each.get("state") or {}).get("terminated")
-            if state is None and "waiting" in (each.get("state") or {}):
+        for container_status in self._deciding:
+            state = (container_status.get("state") or {}).get("terminated")
+            if state is None and "waiting" in (container_status.get("state") or {}):
                 # The kubelet reports a container that it lost as waiting.
-                state = (each.get("lastState") or {}).get("terminated")
+                state = (container_status.get("lastState") or {}).get("terminated")
             if state is not None:
-                yield _exit(each["name"], state)
+                yield _exit(container_status["name"], state)
 
 
 def _exit(container: str, state: Mapping[str, Any]) -> Exit:
@@ -478,7 +487,7 @@ def _in_order(
     specified: list[Mapping[str, Any]] | None, statuses: list[Mapping[str, Any]] | None
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the statuses in the order of the spec; the kubelet sorts them by name."""
-    by_name = {each["name"]: each for each in statuses or ()}
-    for each in specified or ():
-        if each["name"] in by_name:
-            yield by_name[each["name"]]
+    by_name = {container_status["name"]: container_status for container_status in statuses or ()}
+    for container in specified or ():
+        if container["name"] in by_name:
+            yield by_name[container["name"]]

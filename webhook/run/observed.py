@@ -333,30 +333,30 @@ class Observed:
 
         The state "shut down" counts only if the node was read live.
         """
-        found = (self.nodes or {}).get(pod.node) if pod.node else None
-        if found and found.shut_down and found.name not in self.nodes_read:
-            found = found._replace(shut_down=False)
-        if found and found.off and found.trouble == "NodeNotReady" and pod.has_claim:
+        health = (self.nodes or {}).get(pod.node) if pod.node else None
+        if health and health.shut_down and health.name not in self.nodes_read:
+            health = health._replace(shut_down=False)
+        if health and health.off and health.trouble == "NodeNotReady" and pod.has_claim:
             # The volume may be of one node at a time, and a program may still write to it.
-            found = found._replace(off=False, lost_after=None)
-        return found
+            health = health._replace(off=False, lost_after=None)
+        return health
 
     def judged(self, now: datetime, gone_after: float) -> Observed:
         """Return it with the nodes that are off: those that were read live for this call, and are
         shut down, or gone for `gone_after` seconds; and with those that are ill for long enough."""
-        known = self.nodes or {}
-        found = {
+        nodes = self.nodes or {}
+        changed_nodes = {
             name: node._replace(off=True)
             for name in self.nodes_read
-            if (node := known.get(name)) and node.seems_off(now, gone_after)
+            if (node := nodes.get(name)) and node.seems_off(now, gone_after)
         }
-        sick = tuple(each for each in self.ill_nodes if each.seconds_until_sick(now) == 0.0)
-        found |= {
-            each.name: known[each.name]._replace(sick=True) for each in sick if each.name in known
+        sick = tuple(node for node in self.ill_nodes if node.seconds_until_sick(now) == 0.0)
+        changed_nodes |= {
+            node.name: nodes[node.name]._replace(sick=True) for node in sick if node.name in nodes
         }
-        if not found and not self.ill_nodes:
+        if not changed_nodes and not self.ill_nodes:
             return self
-        return replace(self, nodes={**known, **found}, ill_nodes=sick)
+        return replace(self, nodes={**nodes, **changed_nodes}, ill_nodes=sick)
 
 
 @dataclass(frozen=True)

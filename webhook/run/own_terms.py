@@ -31,29 +31,29 @@ def uncounted_waits(
 
     `groups` are all nodes. For a class that is not known every wait counts.
     """
-    found: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], str] = {}
     # Equal replicas share their terms.
-    known: dict[object, str] = {}
+    reason_by_key: dict[object, str] = {}
     for pod in pods:
         if pod.node or not pod.unscheduled:
             continue
-        own = (pod.role, pod.index) if (pod.role, pod.index) in plan.special else pod.role
+        template_key = (pod.role, pod.index) if (pod.role, pod.index) in plan.special else pod.role
         for name, most in pod.fallback:
             capacity = find_class(name) if most is not None else None
             if capacity is None:
                 continue
-            key = own, pod.selector, name
-            if key not in known:
-                known[key] = why_none_fits(_own_terms(plan, pod), capacity, groups)
-            if known[key]:
-                found[pod.name, name] = known[key]
-    return found
+            key = template_key, pod.selector, name
+            if key not in reason_by_key:
+                reason_by_key[key] = why_none_fits(_own_terms(plan, pod), capacity, groups)
+            if reason_by_key[key]:
+                reasons[pod.name, name] = reason_by_key[key]
+    return reasons
 
 
 def _own_terms(plan: Plan, pod: OwnedPod) -> PodPlacement:
     spec = plan.placed_spec(pod.role, pod.index)
-    own = parse_pod({"metadata": {}, "spec": {"affinity": spec.get("affinity")}})
+    placement = parse_pod({"metadata": {}, "spec": {"affinity": spec.get("affinity")}})
     selector = spec.get("nodeSelector") or {}
-    return own._replace(
+    return placement._replace(
         node_selector={key: value for key, value in pod.selector if selector.get(key) == value}
     )

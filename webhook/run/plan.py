@@ -65,16 +65,16 @@ class Draft:
     @property
     def container(self) -> JsonObject:
         """The main container from the template."""
-        found: JsonObject = self.template["spec"]["containers"][self.at]
-        return found
+        container: JsonObject = self.template["spec"]["containers"][self.at]
+        return container
 
     @property
     def requested(self) -> Mapping[str, object] | None:
         """The resources of the main container."""
         if self.resources is not None:
             return self.resources
-        own = self.container.get("resources")
-        return own if isinstance(own, dict) else None
+        resources = self.container.get("resources")
+        return resources if isinstance(resources, dict) else None
 
 
 def drafts(run: Run) -> tuple[list[Draft], list[str]]:
@@ -82,7 +82,7 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
 
     A role with an invalid template has no draft.
     """
-    found: list[Draft] = []
+    run_drafts: list[Draft] = []
     serving = run.spec.serving
     problems = [*_size_problems(run), *_environment_problems(run)]
     wrong = [*template_problems(run.spec.template, _TEMPLATE, serving=serving)]
@@ -91,26 +91,28 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
     for role, replica in run.spec.roles.items():
         over = replica.template or {}
         at: Path = ("spec", "replicas", role, "template") if replica.template else _TEMPLATE
-        own = [*template_problems(over, at, serving=serving)]
-        problems += own
+        role_problems = [*template_problems(over, at, serving=serving)]
+        problems += role_problems
         template = merged(merged({}, run.spec.template), over)
         containers = _containers(template)
         lacking = _lacking(containers, at)
         problems += [line for line in lacking if line not in problems]
-        if run.spec.main_container not in (None, *(each["name"] for each in containers)):
+        if run.spec.main_container not in (None, *(container["name"] for container in containers)):
             without[role] = containers
-        if wrong or own or lacking or role in without:
+        if wrong or role_problems or lacking or role in without:
             continue
         written, template = template, with_log_as_message(template)
         main = run.spec.main_container or containers[0]["name"]
-        names_in_order = [each["name"] for each in template["spec"]["containers"]]
+        names_in_order = [container["name"] for container in template["spec"]["containers"]]
         position = names_in_order.index(main)
         resources = _json(replica.resources)
         placement = upon(bottom(template), (run.spec.environment, replica.environment))
-        found.append(Draft(role, None, written, template, placement, None, resources, position))
+        run_drafts.append(
+            Draft(role, None, written, template, placement, None, resources, position)
+        )
         for entry in replica.by_index or ():
             special = resources if entry.resources is None else _json(entry.resources)
-            found.append(
+            run_drafts.append(
                 Draft(
                     role,
                     entry.index,
@@ -124,7 +126,7 @@ def drafts(run: Run) -> tuple[list[Draft], list[str]]:
             )
     if without:
         problems.append(_no_main(run.spec.main_container, without))
-    return found, problems
+    return run_drafts, problems
 
 
 def _size_problems(run: Run) -> Iterator[str]:
@@ -144,10 +146,10 @@ def _json(resources: Resources | None) -> JsonObject | None:
 def _containers(template: JsonObject) -> list[JsonObject]:
     """Return the containers of a merged template that have a valid shape."""
     spec = template.get("spec", {})
-    found = spec.get("containers") if isinstance(spec, dict) else None
-    objects = found if isinstance(found, list) else []
+    containers = spec.get("containers") if isinstance(spec, dict) else None
+    objects = containers if isinstance(containers, list) else []
     return [
-        each for each in objects if isinstance(each, dict) and isinstance(each.get("name"), str)
+        item for item in objects if isinstance(item, dict) and isinstance(item.get("name"), str)
     ]
 
 
@@ -157,18 +159,20 @@ def _lacking(containers: list[JsonObject], at: Path) -> list[str]:
     if not containers:
         return [f"{where}: there is no container; give one, with a name and an image"]
     return [
-        f"{where}: container {quoted(each['name'])} has no image; give it one"
-        for each in containers
-        if not each.get("image")
+        f"{where}: container {quoted(container['name'])} has no image; give it one"
+        for container in containers
+        if not container.get("image")
     ]
 
 
 def _no_main(wanted: str | None, without: Mapping[str, list[JsonObject]]) -> str:
     have = "has" if len(without) == 1 else "have"
-    there = dict.fromkeys(each["name"] for some in without.values() for each in some)
+    container_names = dict.fromkeys(
+        container["name"] for some in without.values() for container in some
+    )
     return (
         f"spec.mainContainer: {', '.join(without)} {have} no container {quoted(wanted)}; "
-        f"want one of {', '.join(there) or 'those of the template'}"
+        f"want one of {', '.join(container_names) or 'those of the template'}"
     )
 
 
@@ -252,11 +256,11 @@ class Plan:
         number: of attempts and restarts of the role, counted or not, when the pod is created. Each
         later pod of the replica has a greater one. Default: that of the first pod.
         """
-        found = render_env(self.gang, role, index)
+        replica_env = render_env(self.gang, role, index)
         if self.run.spec.serving:
-            return found
+            return replica_env
         text = str(self.run.first_attempt if number is None else number)
-        return replace(found, env={**found.env, names.ATTEMPT_VARIABLE: text})
+        return replace(replica_env, env={**replica_env.env, names.ATTEMPT_VARIABLE: text})
 
     def service(self, *, closed: bool = False) -> JsonObject:
         """Return the run's v1.Service: headless, or in front of a Deployment.
@@ -292,16 +296,16 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
     """
     if run.spec.delegated:
         raise InvalidRun([_delegated(run.spec.backend)])
-    found, problems = drafts(run)
+    run_drafts, problems = drafts(run)
     ports: list[JsonObject] = []
-    if found and run.spec.serving:
-        ports = manifests.service_ports(run, found[0].container)
+    if run_drafts and run.spec.serving:
+        ports = manifests.service_ports(run, run_drafts[0].container)
         if not ports:
             problems.append(
                 f"spec.ports: a {run.spec.kind} needs a port to be reached by; give it here, or in "
-                f"the ports of container {found[0].container['name']}"
+                f"the ports of container {run_drafts[0].container['name']}"
             )
-    gang = make_gang(run, found, cluster_domain)
+    gang = make_gang(run, run_drafts, cluster_domain)
     shared = SharedConfig()
     try:
         shared = render_shared(gang)
@@ -318,8 +322,12 @@ def plan(run: Run, *, cluster_domain: str = "") -> Plan:
             keys=bool(shared.ssh_keys_at),
             address=manifests.address(run, ports, cluster_domain) if ports else None,
         ),
-        {each.role: make_template_cache(run, each, shared) for each in found if each.index is None},
-        {(each.role, each.index): each for each in found if each.index is not None},
+        {
+            draft.role: make_template_cache(run, draft, shared)
+            for draft in run_drafts
+            if draft.index is None
+        },
+        {(draft.role, draft.index): draft for draft in run_drafts if draft.index is not None},
         tuple(ports),
     )
 
@@ -331,20 +339,20 @@ def _delegated(backend: str) -> str:
     )
 
 
-def make_gang(run: Run, found: list[Draft], cluster_domain: str) -> Gang:
+def make_gang(run: Run, run_drafts: list[Draft], cluster_domain: str) -> Gang:
     """Return the replicas of a run as its framework sees them."""
     roles = run.spec.roles
     devices = {}
     for role, replica in roles.items():
-        drafts_of_role = [draft for draft in found if draft.role == role]
+        drafts_of_role = [draft for draft in run_drafts if draft.role == role]
         usual = gpus(drafts_of_role[0].requested) if drafts_of_role else 0
-        own = {
+        gpus_by_index = {
             draft.index: gpus(draft.requested)
             for draft in drafts_of_role
             if draft.resources is not drafts_of_role[0].resources
         }
-        devices[role] = tuple(own.get(index, usual) for index in range(replica.count))
-    first = found[0] if found else None
+        devices[role] = tuple(gpus_by_index.get(index, usual) for index in range(replica.count))
+    first = run_drafts[0] if run_drafts else None
     spec = first.template["spec"] if first else {}
     return Gang(
         run=run.name,

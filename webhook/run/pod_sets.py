@@ -113,9 +113,9 @@ class Sampling:
         """
         role, indexes, history = self._untried.pop()
         alike, *others = _divide(indexes, read_turns(placed["metadata"]))
-        self._untried += [_Untried(role, each, history) for each in reversed(others)]
+        self._untried += [_Untried(role, group, history) for group in reversed(others)]
         stamp = read_stamp(placed["metadata"])
-        found = PodSet(
+        new_set = PodSet(
             role,
             role,
             alike,
@@ -126,20 +126,22 @@ class Sampling:
             stamp.set_hash if stamp else "",
             {key: placed["spec"].get(key) for key in ("priority", "priorityClassName")},
         )
-        key = (role, found.digest, found.given_up)
+        key = (role, new_set.digest, new_set.given_up)
         if before := self._sets.get(key):
-            found = before._replace(indexes=tuple(sorted((*before.indexes, *alike))))
-        self._sets[key] = found
+            new_set = before._replace(indexes=tuple(sorted((*before.indexes, *alike))))
+        self._sets[key] = new_set
 
     def sets(self) -> list[PodSet]:
         """Return the pod sets: the first of a role has its name, any other its first index too."""
         roles: dict[str, list[PodSet]] = defaultdict(list)
-        for each in self._sets.values():
-            roles[each.role].append(each)
+        for pods_alike in self._sets.values():
+            roles[pods_alike.role].append(pods_alike)
         return [
-            each._replace(name=f"{role}-{each.indexes[0]}" if number else role)
+            pods_alike._replace(name=f"{role}-{pods_alike.indexes[0]}" if number else role)
             for role, some in roles.items()
-            for number, each in enumerate(sorted(some, key=lambda one: one.indexes))
+            for number, pods_alike in enumerate(
+                sorted(some, key=lambda pods_alike: pods_alike.indexes)
+            )
         ]
 
     def problem(self) -> str:
@@ -148,11 +150,15 @@ class Sampling:
             if self._untried:
                 return ""
             asked = [
-                (each.text, len(each.indexes), each.asks.get("topologyRequest") or {})
-                for each in self.sets()
+                (
+                    pods_alike.text,
+                    len(pods_alike.indexes),
+                    pods_alike.asks.get("topologyRequest") or {},
+                )
+                for pods_alike in self.sets()
             ]
             return "; ".join(find_problems(asked))
-        so_far = ", ".join(each.text for each in self.sets())
+        so_far = ", ".join(pods_alike.text for pods_alike in self.sets())
         return (
             f"Kueue takes {MOST_POD_SETS} sets of pods at most, and the run has more: {so_far}. "
             "Replicas of a role are sets of their own if their resources differ (byIndex), or if "
@@ -207,14 +213,20 @@ def describe_changes(workload: StoredWorkload, sets: Sequence[PodSet]) -> str:
     Of a Workload of an earlier version only names and counts are known.
     """
     before = {
-        each.name: (each.pods, each.role, each.indexes, each.digest) for each in workload.pod_sets
+        stored_set.name: (stored_set.pods, stored_set.role, stored_set.indexes, stored_set.digest)
+        for stored_set in workload.pod_sets
     }
     changed = []
-    for each in sets:
-        count, role, indexes, digest = before.get(each.name, (0, "", "", ""))
-        now = (len(each.indexes), each.role, format_intervals(each.indexes), each.digest)
+    for pods_alike in sets:
+        count, role, indexes, digest = before.get(pods_alike.name, (0, "", "", ""))
+        now = (
+            len(pods_alike.indexes),
+            pods_alike.role,
+            format_intervals(pods_alike.indexes),
+            pods_alike.digest,
+        )
         if now != (count, role or now[1], indexes or now[2], digest or now[3]):
-            changed.append(each.text)
+            changed.append(pods_alike.text)
     if not changed and len(before) == len(sets):
         return ""
     return f"{', '.join(changed) or 'its pods'}: placed otherwise than when the run queued"

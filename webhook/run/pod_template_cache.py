@@ -97,8 +97,8 @@ def make_template_cache(run: Run, draft: Draft, shared: SharedConfig) -> PodTemp
         container["resources"] = draft.resources
     mounted = mounts(run, shared, where.spec, container)
     if mounted:
-        own = container.get("volumeMounts") or ()
-        container["volumeMounts"] = [*own, *(each["mount"] for each in mounted)]
+        written_mounts = container.get("volumeMounts") or ()
+        container["volumeMounts"] = [*written_mounts, *(pair["mount"] for pair in mounted)]
     env = draft.container.get("env") or []
     finalizers = metadata.get("finalizers")
     return PodTemplateCache(
@@ -112,14 +112,16 @@ def make_template_cache(run: Run, draft: Draft, shared: SharedConfig) -> PodTemp
         },
         spec={
             **_spec(run, spec, where.spec),
-            **_volumes(spec, [each["volume"] for each in mounted]),
+            **_volumes(spec, [pair["volume"] for pair in mounted]),
             **_searches(spec, shared),
         },
         all_containers=containers,
         at=draft.at,
         main=container,
         env=env,
-        own=frozenset(each["name"] for each in env if isinstance(each.get("name"), str)),
+        own=frozenset(
+            variable["name"] for variable in env if isinstance(variable.get("name"), str)
+        ),
         replicas=run.spec.roles[draft.role].count,
     )
 
@@ -136,8 +138,8 @@ def _spec(run: Run, spec: JsonObject, placement: Mapping[str, Any]) -> JsonObjec
     return result
 
 
-def _volumes(spec: JsonObject, own: Sequence[JsonObject]) -> JsonObject:
-    return {"volumes": [*(spec.get("volumes") or ()), *own]} if own else {}
+def _volumes(spec: JsonObject, run_volumes: Sequence[JsonObject]) -> JsonObject:
+    return {"volumes": [*(spec.get("volumes") or ()), *run_volumes]} if run_volumes else {}
 
 
 def _searches(spec: JsonObject, shared: SharedConfig) -> JsonObject:
@@ -153,7 +155,7 @@ def with_log_as_message(template: JsonObject) -> JsonObject:
     spec = dict(template["spec"])
     for key in ("containers", "initContainers"):
         if spec.get(key):
-            spec[key] = [_with_log_as_message(each) for each in spec[key]]
+            spec[key] = [_with_log_as_message(container) for container in spec[key]]
     return {**template, "spec": spec}
 
 

@@ -197,10 +197,10 @@ def _ready(replicas: _Replicas, hindrances: _Hindrances) -> ConditionUpdate:
 
 def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Phase:
     runs = begun = 0
-    for role, one in facts.items():
+    for role, role_facts in facts.items():
         down = set(entries_by_index(counted.roles[role].recovering))
-        for index in one.unfinished:
-            pod, lost = one.alive.get(index), one.lost.get(index)
+        for index in role_facts.unfinished:
+            pod, lost = role_facts.alive.get(index), role_facts.lost.get(index)
             # The programs on a node that is not ready may run on, and nothing replaces them yet.
             going = lost is not None and lost.node.trouble != "NodeNotReady"
             if pod is not None and pod.phase == "Running" and not going:
@@ -210,7 +210,7 @@ def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Pha
                 return "Restarting"
             elif pod is not None and pod.node:
                 begun += 1
-        begun += len(one.succeeded)
+        begun += len(role_facts.succeeded)
     if needed and runs == needed:
         return "Running"
     return "Starting" if begun else "Pending"
@@ -275,27 +275,27 @@ def unschedulable(pods: Sequence[OwnedPod], desired: int) -> Hindrance | None:
 
 def waiting_containers(pods: Iterable[OwnedPod], desired: int) -> Hindrance | None:
     """Return the scheduled pods whose containers cannot start."""
-    found = [pod.waiting for pod in pods if pod.waiting and pod.waiting[0] not in _USUAL]
-    if not found:
+    waits = [pod.waiting for pod in pods if pod.waiting and pod.waiting[0] not in _USUAL]
+    if not waits:
         return None
-    words = Counter(f"{reason}: {message}" if message else reason for reason, message in found)
-    (reason, _), _ = Counter(found).most_common(1)[0]
+    words = Counter(f"{reason}: {message}" if message else reason for reason, message in waits)
+    (reason, _), _ = Counter(waits).most_common(1)[0]
     return Hindrance(reason, _group_reasons(words, desired))
 
 
-def on_lost_nodes(found: Iterable[PodOnLostNode], desired: int) -> Hindrance | None:
+def on_lost_nodes(lost_pods: Iterable[PodOnLostNode], desired: int) -> Hindrance | None:
     """Return the pods on nodes that are not ready, shut down or deleted, with advice."""
     by_trouble: dict[NodeTrouble, list[PodOnLostNode]] = {}
-    for each in found:
-        by_trouble.setdefault(each.node.trouble, []).append(each)
+    for lost_pod in lost_pods:
+        by_trouble.setdefault(lost_pod.node.trouble, []).append(lost_pod)
     for trouble, cure in _CURES.items():
         if not (group := by_trouble.pop(trouble, [])):
             continue
-        pod, node, _ = min(group, key=lambda each: each.pod.name)
+        pod, node, _ = min(group, key=lambda lost_pod: lost_pod.pod.name)
         others = len(group) - 1 + sum(map(len, by_trouble.values()))
         more = f" (and {others} more)" if others else ""
-        of = f"{len(group)} of {desired} pods"
-        text = f"{of}: node {node.name} of {pod.name}{more} {describe_trouble(node)}; "
+        share = f"{len(group)} of {desired} pods"
+        text = f"{share}: node {node.name} of {pod.name}{more} {describe_trouble(node)}; "
         reason: str = trouble
         if end := _lost_at(node):
             cure = f"if it is not back by {end}, its pods without a volume claim are replaced"
@@ -337,7 +337,7 @@ def _on_leaving_nodes(alive: Sequence[OwnedPod], observed: Observed) -> str:
 def _ignored_illness(observed: Observed) -> str:
     """Return the end of a message about the first node that is ill and keeps its pods."""
     nodes = (observed.nodes or {}).values()
-    node = min((each for each in nodes if math.isinf(each.ill_after)), default=None)
+    node = min((node for node in nodes if math.isinf(node.ill_after)), default=None)
     if node is None:
         return ""
     return (
@@ -350,8 +350,8 @@ def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
     """Return the pods that still block a name that is needed again, or what restarts with them."""
     pods = [
         pod
-        for one in facts.values()
-        for pod in (*one.stale.values(), *one.ended.values())
+        for role_facts in facts.values()
+        for pod in (*role_facts.stale.values(), *role_facts.ended.values())
         if pod.deleted_at
     ]
     if not pods:
@@ -361,14 +361,16 @@ def terminating(facts: Mapping[str, RoleFacts]) -> Hindrance | None:
 
 def pods_left(facts: Mapping[str, RoleFacts]) -> str:
     """Return which programs of a suspended run may still run, and why; empty if none."""
-    if lost := [each for one in facts.values() for each in one.lost.values()]:
-        pod, node, _ = min(lost, key=lambda each: each.pod.name)
+    if lost := [lost_pod for role_facts in facts.values() for lost_pod in role_facts.lost.values()]:
+        pod, node, _ = min(lost, key=lambda lost_pod: lost_pod.pod.name)
         more = f", and those of {len(lost) - 1} more" if len(lost) > 1 else ""
         why = f"its node {node.name} {describe_trouble(node)}"
         if (end := _lost_at(node)) and not pod.has_claim:
             why += f"; if it is not back by {end}, it is given up, and the program counts as gone"
         return f"the program of {pod.name} may still run{more}: {why}"
-    pods = [pod for one in facts.values() for pod in one.there.values() if not pod.ended]
+    pods = [
+        pod for role_facts in facts.values() for pod in role_facts.there.values() if not pod.ended
+    ]
     return f"waiting until {_name_first(pods)} gone" if pods else ""
 
 

@@ -88,20 +88,25 @@ def queue_of(run: Run) -> str:
 
 def was_queued(status: RunStatus) -> bool:
     """Return whether the Run is in a queue, or was admitted by one."""
-    return any(each.type == ADMITTED and each.reason != NOT_QUEUED for each in status.conditions)
+    return any(
+        condition.type == ADMITTED and condition.reason != NOT_QUEUED
+        for condition in status.conditions
+    )
 
 
 def waits_in_queue(run: Run) -> bool:
     """Return whether the Run has no pods until a queue admits it, by its own status."""
     status = run.status
     late = status.start_time is not None and not was_queued(status)
-    admitted = any((each.type, each.status) == (ADMITTED, "True") for each in status.conditions)
+    admitted = any(
+        (condition.type, condition.status) == (ADMITTED, "True") for condition in status.conditions
+    )
     return bool(queue_of(run)) and not (late or admitted or run.spec.suspend or status.ended)
 
 
 def decide(
     run: Run,
-    known: Queueing,
+    queueing: Queueing,
     now: datetime,
     *,
     pods_left: bool,
@@ -111,7 +116,7 @@ def decide(
 
     pods_left: pods of the Run exist that have not ended. refusals: of its creations.
     """
-    queue, workload = queue_of(run), known.workload
+    queue, workload = queue_of(run), queueing.workload
     queued = was_queued(run.status)
     if not queue or run.spec.suspend or (run.status.start_time and not queued):
         # Not in a queue. A label that is added while the run is active counts when it is resumed.
@@ -123,12 +128,12 @@ def decide(
             actions=(DeleteWorkload(workload.name, workload.uid),) if workload and leaves else (),
             updates=(update,) if queued or late else (),
         )
-    if known.unknown:
+    if queueing.unknown:
         begun = run.status.phase != "Suspended" and run.status.start_time is not None
-        if begun and not known.served:
-            return Gate(updates=_admission(known.unknown, admitted=True))
-        what = f"queue {queue}: {known.unknown}"
-        pause = LASTING_PAUSE_SECONDS if known.lasting else UNKNOWN_QUEUE_PAUSE_SECONDS
+        if begun and not queueing.served:
+            return Gate(updates=_admission(queueing.unknown, admitted=True))
+        what = f"queue {queue}: {queueing.unknown}"
+        pause = LASTING_PAUSE_SECONDS if queueing.lasting else UNKNOWN_QUEUE_PAUSE_SECONDS
         return _shut(QUEUE_UNKNOWN, what, look_again=begun, after=pause)
     if workload is None or workload.deleted:
         create = () if pods_left or workload else (CreateWorkload(queue),)
@@ -139,19 +144,21 @@ def decide(
         return _shut("Queued", f"it leaves queue {workload.queue} for {queue}", actions=delete)
     if workload.has("Evicted"):
         if workload.conditions["Evicted"].reason in (CANNOT_CREATE, PLACEMENT_CHANGED):
-            return _left(run, workload, known.pause, now, pods_left=pods_left)
-        return _evicted(run, workload, known.position, pods_left=pods_left)
-    if known.look:
-        text = _waiting(workload, known.position)
+            return _left(run, workload, queueing.pause, now, pods_left=pods_left)
+        return _evicted(run, workload, queueing.position, pods_left=pods_left)
+    if queueing.look:
+        text = _waiting(workload, queueing.position)
         if workload.holds_quota:
             text = f"waits in queue {queue}: it has quota, and its pods are tried with it"
         return _shut("Queued", text, actions=(CheckWorkload(workload.name, workload.uid),))
     if not workload.has("Admitted"):
-        return _shut("Queued", _waiting(workload, known.position), after=_pause(known.position))
+        return _shut(
+            "Queued", _waiting(workload, queueing.position), after=_pause(queueing.position)
+        )
     why, left = _stuck(workload, refusals, now, pods_left=pods_left)
     about = _flavors(workload)
-    if known.withheld:
-        about += f"; no replica can be created now: {known.withheld}"
+    if queueing.withheld:
+        about += f"; no replica can be created now: {queueing.withheld}"
     return Gate(
         updates=_admission(about, admitted=True),
         actions=(evict(workload, CANNOT_CREATE, why),) if left == 0 else (),
@@ -217,7 +224,7 @@ def _stuck(
 
     A run that was whole keeps its quota as long as some of its pods are there.
     """
-    refused = [each for each in refusals if each.reason != QUEUE_UNKNOWN]
+    refused = [refusal for refusal in refusals if refusal.reason != QUEUE_UNKNOWN]
     ready = workload.conditions.get("PodsReady")
     since = [workload.conditions["Admitted"].since]
     if ready and (ready.true or ready.reason in _RECOVERS):
@@ -296,17 +303,23 @@ def _waiting(workload: StoredWorkload, position: int | None) -> str:
 
 
 def _flavors(workload: StoredWorkload) -> str:
-    found = {each: assigned.flavors for each, assigned in workload.assignments.items()}
-    of = ", ".join(f"{each} on {', '.join(flavors)}" for each, flavors in found.items() if flavors)
-    return f"admitted by queue {workload.queue}" + (f": {of}" if of else "")
+    flavors_by_set = {
+        set_name: assigned.flavors for set_name, assigned in workload.assignments.items()
+    }
+    text = ", ".join(
+        f"{set_name} on {', '.join(flavors)}"
+        for set_name, flavors in flavors_by_set.items()
+        if flavors
+    )
+    return f"admitted by queue {workload.queue}" + (f": {text}" if text else "")
 
 
-def pods_ready(known: Queueing, *, ready: bool) -> Iterator[Action]:
+def pods_ready(queueing: Queueing, *, ready: bool) -> Iterator[Action]:
     """Yield the update of the Workload's condition PodsReady, if it has changed.
 
     ready: all replicas run or have finished. Kueue's waitForPodsReady evicts by it.
     """
-    workload = known.workload
+    workload = queueing.workload
     if workload is None or not workload.has("Admitted") or workload.has("Evicted"):
         return
     before = workload.conditions.get("PodsReady")
@@ -321,12 +334,12 @@ def pods_ready(known: Queueing, *, ready: bool) -> Iterator[Action]:
         yield WriteWorkload(workload.name, workload.uid, workload.version, (update,))
 
 
-def finished(run: Run, known: Queueing, *, pods_left: bool) -> Iterator[Action]:
+def finished(run: Run, queueing: Queueing, *, pods_left: bool) -> Iterator[Action]:
     """Yield the end of the Workload of a Run that is over: it releases the quota.
 
     The quota is held while pods remain that the Run deletes.
     """
-    workload = known.workload
+    workload = queueing.workload
     waits = pods_left and run.spec.clean_pod_policy != "None"
     if workload is None or workload.deleted or workload.has("Finished") or waits:
         return
@@ -353,7 +366,9 @@ def _condition(kind: str, reason: str, message: str, *, true: bool = True) -> Js
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def apply_gate(gate: Gate, outcome: Outcome, known: Queueing, run: Run, now: datetime) -> Outcome:
+def apply_gate(
+    gate: Gate, outcome: Outcome, queueing: Queueing, run: Run, now: datetime
+) -> Outcome:
     """Return the outcome of a run that is not over, with what its queue asks for."""
     status = outcome.status
     if gate.updates:
@@ -363,6 +378,8 @@ def apply_gate(gate: Gate, outcome: Outcome, known: Queueing, run: Run, now: dat
         status = status.model_copy(update={"conditions": conditions})
     actions = gate.actions
     if gate.open and not run.spec.suspend and not actions:
-        actions += (*pods_ready(known, ready=status.phase == "Running"),)
-    after = min((each for each in (gate.after, outcome.after) if each is not None), default=None)
+        actions += (*pods_ready(queueing, ready=status.phase == "Running"),)
+    after = min(
+        (seconds for seconds in (gate.after, outcome.after) if seconds is not None), default=None
+    )
     return replace(outcome, status=status, actions=(*outcome.actions, *actions), after=after)

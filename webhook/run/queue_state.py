@@ -84,8 +84,8 @@ class StoredWorkload(NamedTuple):
 
     def has(self, condition: str) -> bool:
         """Return whether the condition is true."""
-        found = self.conditions.get(condition)
-        return found is not None and found.true
+        stored_condition = self.conditions.get(condition)
+        return stored_condition is not None and stored_condition.true
 
 
 class Queueing(NamedTuple):

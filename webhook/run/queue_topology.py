@@ -48,15 +48,15 @@ def read_request(annotations: Mapping[str, str]) -> JsonObject:
 
     Raises InvalidRun if one cannot be read.
     """
-    found: JsonObject = {}
+    request: JsonObject = {}
     for field, (key, read) in _TOPOLOGY.items():
         if key in annotations:
             try:
-                found[field] = read(annotations[key])
+                request[field] = read(annotations[key])
             except (KeyError, ValueError):
                 text = annotations[key]
                 raise InvalidRun([f"annotation {key}: {text!r} cannot be read"]) from None
-    return found
+    return request
 
 
 def find_problems(sets: Sequence[tuple[str, int, JsonObject]]) -> list[str]:
@@ -64,33 +64,38 @@ def find_problems(sets: Sequence[tuple[str, int, JsonObject]]) -> list[str]:
 
     sets: of each pod set the replicas as text, how many they are, and what they ask for.
     """
-    found = [
+    problems = [
         f"annotations of {text}: {problem}"
         for text, count, request in sets
         for problem in _problems(count, request)
     ]
     groups: dict[str, list[tuple[str, int, JsonObject]]] = defaultdict(list)
-    for each in sets:
-        if (group := each[2].get("podSetGroupName")) is not None:
-            groups[group].append(each)
+    for member in sets:
+        if (group := member[2].get("podSetGroupName")) is not None:
+            groups[group].append(member)
     for group, members in groups.items():
         texts = ", ".join(text for text, _, _ in members)
         if len(members) != 2 or all(count > 1 for _, count, _ in members):
-            found.append(
+            problems.append(
                 f"annotation {_key('podSetGroupName')}: group {group} has {texts}; want two sets "
                 "of pods, one of them of one pod (replicas that differ in resources or placement "
                 "are sets of their own)"
             )
-        elif len({(each.get("required"), each.get("preferred")) for _, _, each in members}) > 1:
-            found.append(
+        elif (
+            len({(request.get("required"), request.get("preferred")) for _, _, request in members})
+            > 1
+        ):
+            problems.append(
                 f"annotation {_key('podSetGroupName')}: {texts} of group {group} ask for "
                 "different topologies; want the same"
             )
-    return found
+    return problems
 
 
 def _problems(count: int, request: JsonObject) -> Iterator[str]:
-    chosen = [_key(each) for each in ("required", "preferred", "unconstrained") if each in request]
+    chosen = [
+        _key(field) for field in ("required", "preferred", "unconstrained") if field in request
+    ]
     if len(chosen) > 1:
         yield f"{', '.join(chosen)} exclude each other: give one"
     size, slices, levels = (

@@ -37,18 +37,18 @@ POD_SET_NOTE: Final = ("role", "indexes", "digest", "givenUp", "set")
 def changed_status(raw: JsonObject, updates: tuple[JsonObject, ...], now: str) -> JsonObject:
     """Return the object with these conditions; without admission if the quota is released."""
     status = dict(raw.get("status") or {})
-    known = {each["type"]: each for each in status.get("conditions") or ()}
-    for each in updates:
-        old = known.get(each["type"]) or {}
-        since = old.get("lastTransitionTime") if old.get("status") == each["status"] else now
-        known[each["type"]] = {
-            **each,
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    for update in updates:
+        old = conditions.get(update["type"]) or {}
+        since = old.get("lastTransitionTime") if old.get("status") == update["status"] else now
+        conditions[update["type"]] = {
+            **update,
             "lastTransitionTime": since,
             "observedGeneration": raw["metadata"].get("generation") or 0,
         }
-    if any(each["type"] == "QuotaReserved" for each in updates):
+    if any(update["type"] == "QuotaReserved" for update in updates):
         status.pop("admission", None)
-    return {**raw, "status": {**status, "conditions": list(known.values())}}
+    return {**raw, "status": {**status, "conditions": list(conditions.values())}}
 
 
 def read_workload(raw: JsonObject) -> StoredWorkload | None:
@@ -58,7 +58,10 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
         return None
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     admission = status.get("admission") or {}
-    asked = {each["name"]: each.get("topologyRequest") or {} for each in spec.get("podSets") or ()}
+    asked = {
+        pod_set["name"]: pod_set.get("topologyRequest") or {}
+        for pod_set in spec.get("podSets") or ()
+    }
     checks = status.get("admissionChecks") or ()
     return StoredWorkload(
         name=metadata["name"],
@@ -70,22 +73,24 @@ def read_workload(raw: JsonObject) -> StoredWorkload | None:
         deleted=bool(metadata.get("deletionTimestamp")),
         active=spec.get("active") is not False,
         conditions={
-            each["type"]: StoredCondition(
-                each.get("status") == "True",
-                each.get("reason") or "",
-                each.get("message") or "",
-                each.get("lastTransitionTime") or "",
+            condition["type"]: StoredCondition(
+                condition.get("status") == "True",
+                condition.get("reason") or "",
+                condition.get("message") or "",
+                condition.get("lastTransitionTime") or "",
             )
-            for each in status.get("conditions") or ()
+            for condition in status.get("conditions") or ()
         },
         checks="; ".join(
-            f"{each['name']} {each.get('state')}: {each.get('message') or 'no message'}"
-            for each in checks
-            if each.get("state") != "Ready"
+            f"{check['name']} {check.get('state')}: {check.get('message') or 'no message'}"
+            for check in checks
+            if check.get("state") != "Ready"
         ),
         assignments={
-            each["name"]: _assignment(each, asked.get(each["name"], {}), checks, metadata["name"])
-            for each in admission.get("podSetAssignments") or ()
+            assignment["name"]: _assignment(
+                assignment, asked.get(assignment["name"], {}), checks, metadata["name"]
+            )
+            for assignment in admission.get("podSetAssignments") or ()
         },
         pod_sets=tuple(map(_pod_set, spec.get("podSets") or ())),
     )
@@ -100,15 +105,15 @@ def noted(asks: JsonObject, note: Mapping[str, str]) -> JsonObject:
 
 
 def _pod_set(raw: JsonObject) -> StoredPodSet:
-    found = StoredPodSet(raw["name"], raw.get("count", 1))
+    stored_pod_set = StoredPodSet(raw["name"], raw.get("count", 1))
     text = annotation((raw.get("template") or {}).get("metadata"), names.POD_SET)
     try:
         note = parse_object(text) if text else {}
         role, indexes, digest, given_up, set_hash = (str(note[key]) for key in POD_SET_NOTE)
         check_intervals(indexes)
     except (UnreadableText, KeyError, ValueError):
-        return found
-    return found._replace(
+        return stored_pod_set
+    return stored_pod_set._replace(
         role=role,
         indexes=indexes,
         digest=digest,
@@ -132,7 +137,9 @@ def _assignment(raw: JsonObject, asked: JsonObject, checks: Any, workload: str) 
     topology = {UNCONSTRAINED: "true"} if implicit else {}
     update = PodUpdate(
         node_selector=_joined(mine, "nodeSelector"),
-        tolerations=tuple(each for one in mine for each in one.get("tolerations") or ()),
+        tolerations=tuple(
+            toleration for pod_update in mine for toleration in pod_update.get("tolerations") or ()
+        ),
         labels={**_joined(mine, "labels"), names.KUEUE_PODSET: raw["name"]},
         annotations={**_joined(mine, "annotations"), **topology, names.KUEUE_WORKLOAD: workload},
         gated=gated,
@@ -141,7 +148,7 @@ def _assignment(raw: JsonObject, asked: JsonObject, checks: Any, workload: str) 
 
 
 def _joined(updates: list[JsonObject], name: str) -> dict[str, str]:
-    return {key: value for each in updates for key, value in (each.get(name) or {}).items()}
+    return {key: value for update in updates for key, value in (update.get(name) or {}).items()}
 
 
 def read_flavor(raw: JsonObject) -> Flavor:
@@ -156,13 +163,13 @@ def find_updates(
     """Return what the pods of each pod set get; which flavor is not known, with nothing else; and
     what contradicts each other. The texts are empty if all is well.
     """
-    found: dict[str, PodUpdate] = {}
+    updates: dict[str, PodUpdate] = {}
     contradiction = ""
     for pod_set, (wanted, update) in workload.assignments.items():
-        unknown = [each for each in wanted if each not in flavors]
+        unknown = [flavor for flavor in wanted if flavor not in flavors]
         if unknown:
             return {}, f"ResourceFlavor {', '.join(unknown)} is not known", ""
-        parts = [flavors[each] for each in wanted]
+        parts = [flavors[flavor] for flavor in wanted]
         selector: dict[str, str] = {}
         for labels in (*(part.node_labels for part in parts), update.node_selector):
             for key, value in labels.items():
@@ -171,14 +178,14 @@ def find_updates(
                         f"nodeSelector[{key}] of {pod_set}: {selector[key]!r} by a flavor, "
                         f"{value!r} by another flavor or an admission check; change one of them"
                     )
-        found[pod_set] = update._replace(
+        updates[pod_set] = update._replace(
             node_selector=selector,
             tolerations=(
-                *(each for part in parts for each in part.tolerations),
+                *(toleration for part in parts for toleration in part.tolerations),
                 *update.tolerations,
             ),
         )
-    return found, "", contradiction
+    return updates, "", contradiction
 
 
 def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
@@ -191,11 +198,11 @@ def conflict(pod_set: str, pod: JsonObject, update: PodUpdate) -> str:
         ("labels", pod["metadata"].get("labels"), update.labels),
         ("annotations", pod["metadata"].get("annotations"), update.annotations),
     )
-    for name, own, wanted in fields:
+    for name, values, wanted in fields:
         for key, value in wanted.items():
-            if (own or {}).get(key, value) != value:
+            if (values or {}).get(key, value) != value:
                 return (
-                    f"{name}[{key}] of {pod_set}: the run wants {own[key]!r}, Kueue {value!r}; "
+                    f"{name}[{key}] of {pod_set}: the run wants {values[key]!r}, Kueue {value!r}; "
                     "change the flavor or the admission check, or make another run"
                 )
     return ""
@@ -231,7 +238,9 @@ def updated(pod: JsonObject, update: PodUpdate | None) -> JsonObject:
         return pod
     metadata, spec = pod["metadata"], pod["spec"]
     tolerations = [*(spec.get("tolerations") or ())]
-    tolerations += [each for each in update.tolerations if each not in tolerations]
+    tolerations += [
+        toleration for toleration in update.tolerations if toleration not in tolerations
+    ]
     gates = [*(spec.get("schedulingGates") or ())]
     if update.gated:
         gates.append({"name": names.KUEUE_TOPOLOGY_GATE})
@@ -258,9 +267,9 @@ def sets_of_replicas(workload: StoredWorkload) -> dict[tuple[str, int], str]:
     the role, or of role and index.
     """
     return {
-        (each.role, index): each.name
-        for each in workload.pod_sets
-        for index in parse_intervals(each.indexes)
+        (pod_set.role, index): pod_set.name
+        for pod_set in workload.pod_sets
+        for index in parse_intervals(pod_set.indexes)
     }
 
 
@@ -268,8 +277,8 @@ def pod_set_of(
     workload: StoredWorkload | None, sets: Mapping[tuple[str, int], str], role: str, index: int
 ) -> str:
     """Return the pod set of a replica; `sets` are those of `sets_of_replicas`."""
-    own = f"{role}-{index}"
-    earlier = own if workload and own in workload.assignments else role
+    replica_set = f"{role}-{index}"
+    earlier = replica_set if workload and replica_set in workload.assignments else role
     return sets.get((role, index), earlier)
 
 
@@ -317,7 +326,8 @@ def pod_set(name: str, count: int, placed: JsonObject) -> JsonObject:
     for key in ("initContainers", "containers"):
         if spec.get(key):
             template[key] = [
-                {part: each[part] for part in _OF_CONTAINER if part in each} for each in spec[key]
+                {part: container[part] for part in _OF_CONTAINER if part in container}
+                for container in spec[key]
             ]
     labels = placed["metadata"].get("labels") or {}
     annotations = placed["metadata"].get("annotations") or {}

@@ -108,7 +108,9 @@ class RunReading:
         if self.words:
             text = "kept, and no decision is based on it"
             update = _not_understood(UNKNOWN_WORDS, self.words, text)
-        elif update is None and any(each.type == UNDERSTOOD for each in status.conditions):
+        elif update is None and any(
+            condition.type == UNDERSTOOD for condition in status.conditions
+        ):
             update = _ALL_KNOWN
         if update is None:
             return status
@@ -206,17 +208,24 @@ def held_status(
     kept = status if isinstance(status, dict) else {}
     stored = kept.get("conditions")
     conditions = stored if isinstance(stored, list) else []
-    was_ready = any(_is(each, READY, "True") for each in conditions)
+    was_ready = any(_is(condition, READY, "True") for condition in conditions)
     updates = (_READY_UNKNOWN, update) if was_ready else (update,)
-    types = [each.type for each in updates]
-    own = [each for each in conditions if isinstance(each, dict) and each.get("type") in types]
-    before = RunStatus.read({"conditions": own}).conditions
+    types = [condition_update.type for condition_update in updates]
+    replaced_conditions = [
+        condition
+        for condition in conditions
+        if isinstance(condition, dict) and condition.get("type") in types
+    ]
+    before = RunStatus.read({"conditions": replaced_conditions}).conditions
     new = update_conditions(before, updates, generation, to_second(now))
-    others = [each for each in conditions if each not in own]
+    others = [condition for condition in conditions if condition not in replaced_conditions]
     return {
         **kept,
         "message": update.message,
-        "conditions": [*others, *(each.model_dump(mode="json", by_alias=True) for each in new)],
+        "conditions": [
+            *others,
+            *(condition.model_dump(mode="json", by_alias=True) for condition in new),
+        ],
     }
 
 
@@ -224,8 +233,8 @@ def is_understood(status: Mapping[str, Any]) -> bool:
     """Return whether the condition of a stored status does not say otherwise."""
     conditions = status.get("conditions")
     return not any(
-        _is(each, UNDERSTOOD, "False")
-        for each in (conditions if isinstance(conditions, list) else ())
+        _is(condition, UNDERSTOOD, "False")
+        for condition in (conditions if isinstance(conditions, list) else ())
     )
 
 
@@ -241,4 +250,4 @@ def _not_understood(reason: str, what: tuple[str, ...], then: str) -> ConditionU
 
 
 def _texts(findings: Iterable[lenient.Finding]) -> tuple[str, ...]:
-    return tuple(f"{path_text(('status', *each.path))}: {each.text}" for each in findings)
+    return tuple(f"{path_text(('status', *finding.path))}: {finding.text}" for finding in findings)

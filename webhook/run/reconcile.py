@@ -140,9 +140,9 @@ def _repair_status(run: Run, now: datetime, delays: Delays) -> Run:
         return latest if elapsed(moment, now) < 0 else moment
 
     def repaired(role: RoleStatus) -> RoleStatus:
-        entries = (fill_in_wait(each, delays) for each in role.recovering)
+        entries = (fill_in_wait(entry, delays) for entry in role.recovering)
         recovering = tuple(
-            each.model_copy(update={"since": capped(each.since)}) for each in entries
+            entry.model_copy(update={"since": capped(entry.since)}) for entry in entries
         )
         return role.model_copy(update={"recovering": recovering})
 
@@ -150,16 +150,17 @@ def _repair_status(run: Run, now: datetime, delays: Delays) -> Run:
     changed = {
         "start_time": to_second(now) if start and elapsed(start, now) < 0 else start,
         "replicas": {
-            role: repaired(one) if one.recovering else one for role, one in status.replicas.items()
+            role: repaired(role_status) if role_status.recovering else role_status
+            for role, role_status in status.replicas.items()
         },
         "incidents": tuple(
-            each.model_copy(
+            incident.model_copy(
                 update={
-                    "began": capped(each.began),
-                    "ended": capped(each.ended) if each.ended else each.ended,
+                    "began": capped(incident.began),
+                    "ended": capped(incident.ended) if incident.ended else incident.ended,
                 }
             )
-            for each in status.incidents
+            for incident in status.incidents
         ),
     }
     return run.model_copy(update={"status": status.model_copy(update=changed)})
@@ -170,7 +171,11 @@ def _with_mounted_keys(run: Run, facts: Mapping[str, RoleFacts], needs: Needs) -
 
     Its name was not in the status. Pods that are created now need the keys of those that live.
     """
-    if not needs.keys or run.status.ssh_secret or not any(one.alive for one in facts.values()):
+    if (
+        not needs.keys
+        or run.status.ssh_secret
+        or not any(role_facts.alive for role_facts in facts.values())
+    ):
         return run
     status = run.status.model_copy(update={"ssh_secret": secret_name(run)})
     return run.model_copy(update={"status": status})
@@ -183,22 +188,24 @@ def _nodes_to_read(observed: Observed, now: datetime, gone_after: float) -> froz
     """
     if observed.nodes is None:
         return frozenset()
-    known = observed.nodes
+    nodes = observed.nodes
     bound = {pod.node for pod in observed.pods.values() if pod.node} - observed.nodes_read
-    unknown = sorted(name for name in bound if name not in known)
-    off = sorted(name for name in bound if name in known and known[name].seems_off(now, gone_after))
+    unknown = sorted(name for name in bound if name not in nodes)
+    off = sorted(name for name in bound if name in nodes and nodes[name].seems_off(now, gone_after))
     return frozenset([*off, *unknown][: max(0, MOST_READ - len(observed.nodes_read))])
 
 
 def _finish(
     run: Run, facts: Mapping[str, RoleFacts], counted: Counted, end: Verdict, now: datetime
 ) -> Outcome:
-    roles = {role: role_at_end(one, counted.roles[role]) for role, one in facts.items()}
+    roles = {
+        role: role_at_end(role_facts, counted.roles[role]) for role, role_facts in facts.items()
+    }
     if run.spec.clean_pod_policy != "None":
         all_of = run.spec.clean_pod_policy == "All"
         roles = {
-            role: with_left(one, facts[role], keeps=() if all_of else facts[role].there)
-            for role, one in roles.items()
+            role: with_left(role_status, facts[role], keeps=() if all_of else facts[role].there)
+            for role, role_status in roles.items()
         }
     status = update_totals(run, roles, counted, now)
     whole = incidents.record_recovery(counted.incidents, now)
@@ -221,22 +228,27 @@ def _reconcile_suspended(
     Its owner suspends it, or its queue does.
     """
     # Pods may have been created at the resumption, and the status that says so not been written.
-    present = any(one.alive or one.ended or one.down for one in facts.values())
+    present = any(
+        role_facts.alive or role_facts.ended or role_facts.down for role_facts in facts.values()
+    )
     if run.status.phase != "Suspended" or present:
         scope = run.spec.restart_scope
         roles = {
             role: suspended_role(
                 counted.roles[role],
                 restart_all=gate.restarts
-                and (scope == "Run" or (scope == "Role" and len(one.succeeded) < one.spec.count)),
+                and (
+                    scope == "Run"
+                    or (scope == "Role" and len(role_facts.succeeded) < role_facts.spec.count)
+                ),
             )
-            for role, one in facts.items()
+            for role, role_facts in facts.items()
         }
     else:
         roles = dict(counted.roles)
     roles = {
-        role: with_left(one, facts[role], keeps=facts[role].succeeded)
-        for role, one in roles.items()
+        role: with_left(role_status, facts[role], keeps=facts[role].succeeded)
+        for role, role_status in roles.items()
     }
     totals = update_totals(run, roles, counted, now)
     refused = None if run.spec.suspend else refused_creations(observed.refusals)
@@ -251,7 +263,7 @@ def _reconcile_suspended(
         status,
         (*delete_stale_pods(facts), *open_service(observed)),
         announcements=make_announcements(run, status, counted.down),
-        after=min((each for each in times if each is not None), default=None),
+        after=min((seconds for seconds in times if seconds is not None), default=None),
     )
 
 
@@ -259,9 +271,13 @@ def _seconds_until_lost(
     facts: Mapping[str, RoleFacts], now: datetime, gone_after: float
 ) -> float | None:
     """Return the seconds until a look at the nodes that are away, as the first may be given up."""
-    nodes = (each.node for one in facts.values() for each in one.lost.values())
+    nodes = (
+        lost_pod.node for role_facts in facts.values() for lost_pod in role_facts.lost.values()
+    )
     times = (node.seconds_left(now, gone_after) for node in nodes if not node.off)
-    return min((min(each, LOOK_AGAIN_SECONDS) for each in times if each is not None), default=None)
+    return min(
+        (min(seconds, LOOK_AGAIN_SECONDS) for seconds in times if seconds is not None), default=None
+    )
 
 
 def _reconcile_active(
@@ -278,8 +294,10 @@ def _reconcile_active(
     else:
         steps = next_steps(run.spec, facts, counted, needs, observed, now)
     roles = {
-        role: one.model_copy(update={"creating_indexes": format_intervals(steps.planned[role])})
-        for role, one in counted.roles.items()
+        role: role_status.model_copy(
+            update={"creating_indexes": format_intervals(steps.planned[role])}
+        )
+        for role, role_status in counted.roles.items()
     }
     status = update_totals(run, roles, counted, now)
     progress = describe_progress(facts, counted, steps, observed, status)
@@ -297,7 +315,11 @@ def _reconcile_active(
     left = _seconds_until_lost(facts, now, terms.gone_after)
     if left is not None:
         steps.wait(left)
-    if any(pod.avoid and not pod.node for one in facts.values() for pod in one.alive.values()):
+    if any(
+        pod.avoid and not pod.node
+        for role_facts in facts.values()
+        for pod in role_facts.alive.values()
+    ):
         steps.wait(LOOK_AGAIN_SECONDS)
     for node in (observed.nodes or {}).values():
         ill = node.seconds_until_sick(now)
@@ -322,13 +344,13 @@ def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> f
     If a role begins again, those of earlier pods are planned again. In a suspended run they are
     not planned.
     """
-    found = set()
+    pod_names = set()
     for role, planned in steps.planned.items():
         before = run.role_status(role)
         same = pod_number(before) == pod_number(roles[role]) and run.status.phase != "Suspended"
         new = planned - parse_intervals(before.creating_indexes) if same else planned
-        found |= {run.pod_name(role, index) for index in new}
-    return frozenset(found)
+        pod_names |= {run.pod_name(role, index) for index in new}
+    return frozenset(pod_names)
 
 
 def update_totals(

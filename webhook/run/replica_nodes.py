@@ -41,12 +41,12 @@ def record_nodes(
     for index, pod in sorted(pods.items()):
         if pod.node and pod.phase == "Running":
             health = observed.node_health(pod)
-            of = health.capacity_class if health else classes.get(pod.node, "")
-            group = groups[of, tuple(each for each, _ in pod.fallback)]
+            capacity_class = health.capacity_class if health else classes.get(pod.node, "")
+            group = groups[capacity_class, tuple(class_name for class_name, _ in pod.fallback)]
             group.setdefault(pod.node, []).append(index)
-    entries = {(each.capacity_class, each.fallback): each for each in before.nodes}
-    room, found = MOST_TEXT, []
-    for (of, fallback), nodes in sorted(groups.items()):
+    entries = {(entry.capacity_class, entry.fallback): entry for entry in before.nodes}
+    room, records = MOST_TEXT, []
+    for (capacity_class, fallback), nodes in sorted(groups.items()):
         kept = {}
         for node, indexes in sorted(nodes.items()):
             text = format_intervals(indexes)
@@ -54,10 +54,10 @@ def record_nodes(
             if room >= 0:
                 kept[node] = text
         if kept:
-            entry = entries.get((of, fallback))
-            entry = entry or ReplicaNodes(capacity_class=of, fallback=fallback)
-            found.append(entry.model_copy(update={"nodes": kept}))
-    return tuple(found)
+            entry = entries.get((capacity_class, fallback))
+            entry = entry or ReplicaNodes(capacity_class=capacity_class, fallback=fallback)
+            records.append(entry.model_copy(update={"nodes": kept}))
+    return tuple(records)
 
 
 def recorded_places(status: RoleStatus, indexes: Collection[int]) -> dict[int, Place]:

@@ -92,16 +92,26 @@ def count_down(
     """
     scope = run.spec.restart_scope
     together = scope != "Replica"
-    units = [list(facts.values())] if scope == "Run" else [[one] for one in facts.values()]
+    units = (
+        [list(facts.values())]
+        if scope == "Run"
+        else [[role_facts] for role_facts in facts.values()]
+    )
     chosen: list[tuple[list[RoleFacts], list[DownReplica]]] = []
     for unit in units:
-        found = sorted((each for one in unit for each in one.down), key=lambda each: each.order)
-        chosen.append((unit, found[:1] if together else found))
-    down = sorted((each for _, found in chosen for each in found), key=lambda each: each.order)
+        down_replicas = sorted(
+            (down_replica for role_facts in unit for down_replica in role_facts.down),
+            key=lambda down_replica: down_replica.order,
+        )
+        chosen.append((unit, down_replicas[:1] if together else down_replicas))
+    down = sorted(
+        (down_replica for _, down_replicas in chosen for down_replica in down_replicas),
+        key=lambda down_replica: down_replica.order,
+    )
     permanent = {
-        (each.role, each.index)
-        for each in down
-        if not may_restart(facts[each.role].spec.restart_policy, each.failure)
+        (down_replica.role, down_replica.index)
+        for down_replica in down
+        if not may_restart(facts[down_replica.role].spec.restart_policy, down_replica.failure)
     }
     decision = decide_incidents(
         run.status.incidents,
@@ -115,34 +125,51 @@ def count_down(
     )
     waits = _Waits(run, decision, permanent, now, terms)
     roles = {
-        one.role: _add_charges(
-            waits.restart_all(one, found[0])
-            if together and found
-            else _begin_again(one)
+        role_facts.role: _add_charges(
+            waits.restart_all(role_facts, down_replicas[0])
+            if together and down_replicas
+            else _begin_again(role_facts)
             if together and _may_have_met(unit)
             else waits.restart_each(
-                one, [each for each in found if each.role == one.role], observed
+                role_facts,
+                [
+                    down_replica
+                    for down_replica in down_replicas
+                    if down_replica.role == role_facts.role
+                ],
+                observed,
             ),
-            restarts=sum(each.role == one.role for each in found),
-            failed=decision.failed.get(one.role, 0),
-            disruptions=decision.disruptions.get(one.role, 0),
+            restarts=sum(down_replica.role == role_facts.role for down_replica in down_replicas),
+            failed=decision.failed.get(role_facts.role, 0),
+            disruptions=decision.disruptions.get(role_facts.role, 0),
         )
-        for unit, found in chosen
-        for one in unit
+        for unit, down_replicas in chosen
+        for role_facts in unit
     }
-    refused = next((each for each in down if _is_refused_too_often(roles[each.role], each)), None)
+    refused = next(
+        (
+            down_replica
+            for down_replica in down
+            if _is_refused_too_often(roles[down_replica.role], down_replica)
+        ),
+        None,
+    )
     moved: list[OwnedPod] = []
     resumed = run.status.phase == "Suspended" and gate.open and not run.spec.suspend
     for unit, _ in chosen:
         history = History(unit, together=together, now=now)
         again = history.record(observed, decision.decided, resumed=resumed)
         moved += again
-        goes_on = [one for one in unit if roles[one.role].attempt == one.before.attempt]
+        goes_on = [
+            role_facts
+            for role_facts in unit
+            if roles[role_facts.role].attempt == role_facts.before.attempt
+        ]
         again = [*again, *_avoiding_well_nodes(goes_on, observed, again)]
-        for one in unit:
-            roles[one.role] = _without(
-                roles[one.role], [pod for pod in again if pod.role == one.role]
-            ).model_copy(update={"history": history.of_role(one)})
+        for role_facts in unit:
+            roles[role_facts.role] = _without(
+                roles[role_facts.role], [pod for pod in again if pod.role == role_facts.role]
+            ).model_copy(update={"history": history.of_role(role_facts)})
     return Counted(roles, tuple(down), decision.incidents, decision.decided, refused, tuple(moved))
 
 
@@ -150,9 +177,9 @@ def _avoiding_well_nodes(
     unit: Iterable[RoleFacts], observed: Observed, moved: Sequence[OwnedPod]
 ) -> Iterator[OwnedPod]:
     """Yield pods without a node that avoid one that is no longer ill: it may be all they need."""
-    sick = {each.name for each in observed.ill_nodes}
-    for one in unit:
-        for pod in one.alive.values():
+    sick = {node.name for node in observed.ill_nodes}
+    for role_facts in unit:
+        for pod in role_facts.alive.values():
             if pod.avoid - sick and pod.unscheduled and not pod.node and pod not in moved:
                 yield pod
 
@@ -179,9 +206,9 @@ def _without(status: RoleStatus, moved: Sequence[OwnedPod]) -> RoleStatus:
 def _may_have_met(unit: Iterable[RoleFacts]) -> bool:
     """Return True if a program that nobody saw may have worked with others of the unit."""
     roles = list(unit)
-    started = (pod.on_node_since for one in roles for pod in one.alive.values())
-    return any(one.unsure for one in roles) and (
-        any(started) or any(one.succeeded for one in roles)
+    started = (pod.on_node_since for role_facts in roles for pod in role_facts.alive.values())
+    return any(role_facts.unsure for role_facts in roles) and (
+        any(started) or any(role_facts.succeeded for role_facts in roles)
     )
 
 
@@ -290,9 +317,13 @@ class _Waits:
             if index not in facts.succeeded and not _is_stable(facts, index, self._now)
         }
         newly_down = list(down)
-        for each in newly_down:
-            rows[each.index] = self._after(rows.get(each.index, BackoffState()), each)
-        uids = {pod.uid for each in newly_down if (pod := facts.there.get(each.index))}
+        for down_replica in newly_down:
+            rows[down_replica.index] = self._after(
+                rows.get(down_replica.index, BackoffState()), down_replica
+            )
+        uids = {
+            pod.uid for down_replica in newly_down if (pod := facts.there.get(down_replica.index))
+        }
         return facts.before.model_copy(
             update={
                 **_gauges(facts),
@@ -338,8 +369,8 @@ class _Waits:
     def _shortened(self, row: BackoffState) -> BackoffState:
         """Return the state with a short wait if its failure was just explained by a disruption."""
         excused = any(
-            each.cause == "Disruption" and each.began <= row.since
-            for each in self._decision.decided
+            incident.cause == "Disruption" and incident.began <= row.since
+            for incident in self._decision.decided
         )
         if not excused or row.disruptions or row.refusals:
             return row
@@ -386,12 +417,12 @@ class BackoffState(NamedTuple):
 
 def worst_state(rows: Iterable[BackoffState]) -> BackoffState:
     """Return the state for replicas that restart together: the maximum of each count."""
-    known = list(rows) or [BackoffState()]
+    states = list(rows) or [BackoffState()]
     return BackoffState(
-        max(row.failures for row in known),
-        max(row.disruptions for row in known),
-        max(row.refusals for row in known),
-        unknown=next((row.unknown for row in known if row.unknown), ""),
+        max(row.failures for row in states),
+        max(row.disruptions for row in states),
+        max(row.refusals for row in states),
+        unknown=next((row.unknown for row in states if row.unknown), ""),
     )
 
 

@@ -60,13 +60,13 @@ def _pruned(value: Any, node: Json) -> Any:
         case list():
             return [_pruned(item, node.get("items", {})) for item in value]
         case dict():
-            known = node.get("properties", {})
+            properties = node.get("properties", {})
             others = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
             other = others[0] if isinstance(others[0], dict) else None
             return {
-                key: _pruned(child, known.get(key, other or {}))
+                key: _pruned(child, properties.get(key, other or {}))
                 for key, child in value.items()
-                if child is not None or (key not in known and other is None)
+                if child is not None or (key not in properties and other is None)
             }
     return value
 
@@ -92,10 +92,10 @@ def run_of(raw: Json, namespace: str) -> Run:
 
     Raises InvalidRun with all errors.
     """
-    own = raw.get("metadata")
-    members = own.items() if isinstance(own, dict) else ()
-    known = {key: value for key, value in members if value and key != "managedFields"}
-    metadata = {**_UNSTORED, "namespace": namespace, **known}
+    raw_metadata = raw.get("metadata")
+    members = raw_metadata.items() if isinstance(raw_metadata, dict) else ()
+    stored_fields = {key: value for key, value in members if value and key != "managedFields"}
+    metadata = {**_UNSTORED, "namespace": namespace, **stored_fields}
     metadata.setdefault("name", placeholder_name(str(metadata.get("generateName", "run-"))))
     return typed(without_nulls({**raw, "metadata": metadata}))
 

@@ -144,8 +144,8 @@ def _progress(observed: Observed) -> tuple[Phase, Hindrance | None, tuple[Condit
 
 def _pods_on_lost_nodes(observed: Observed) -> list[PodOnLostNode]:
     """Return pods on unavailable nodes, without deleted pods, which are already replaced."""
-    there = (pod for pod in observed.pods.values() if not pod.deleted_at)
-    health = ((pod, observed.node_health(pod)) for pod in there)
+    pods = (pod for pod in observed.pods.values() if not pod.deleted_at)
+    health = ((pod, observed.node_health(pod)) for pod in pods)
     return [PodOnLostNode(pod, node) for pod, node in health if node and node.trouble]
 
 

@@ -86,44 +86,51 @@ def next_steps(
     steps.actions += _restore_keys(facts, needs, observed)
     # A pod that has a node but does not run waits for its kubelet, which mounts the Secret first.
     if needs.keys and any(
-        pod.node and pod.phase == "Pending" for one in facts.values() for pod in one.alive.values()
+        pod.node and pod.phase == "Pending"
+        for role_facts in facts.values()
+        for pod in role_facts.alive.values()
     ):
         steps.wait(KEYS_PAUSE)
     # A failure that may end the run keeps its pod, and so its log, until it is decided.
-    permanent = any(each.permanent and each.cause == "Unknown" for each in counted.incidents)
+    permanent = any(
+        incident.permanent and incident.cause == "Unknown" for incident in counted.incidents
+    )
     steps.actions += delete_stale_pods(facts, ended=not permanent)
     created, more = 0, False
-    avoid = tuple(sorted(each.name for each in observed.ill_nodes))[:MOST_AVOIDED]
+    avoid = tuple(sorted(node.name for node in observed.ill_nodes))[:MOST_AVOIDED]
     blocked = _roles_that_wait(spec, facts)
-    for role, one in facts.items():
-        entries = entries_by_index(one.before.recovering)
-        _delete_ended_pods(steps, one, entries, now)
+    for role, role_facts in facts.items():
+        entries = entries_by_index(role_facts.before.recovering)
+        _delete_ended_pods(steps, role_facts, entries, now)
         after = counted.roles[role]
         held = _awaited_roles(spec, role, facts)
-        steps.planned[role] = frozenset() if held else _plan(one, after)
-        if (pod_number(after), after.history) != (pod_number(one.before), one.before.history):
+        steps.planned[role] = frozenset() if held else _plan(role_facts, after)
+        if (pod_number(after), after.history) != (
+            pod_number(role_facts.before),
+            role_facts.before.history,
+        ):
             # Pods are created only after the API server has stored what they are created with.
             continue
         if held:
             steps.held[role] = held
             continue
-        for index in _missing_indexes(one):
+        for index in _missing_indexes(role_facts):
             left = remaining_wait(entries.get(index), now)
             if left > 0:
                 steps.waiting += 1
                 steps.wait(left)
             elif role in blocked:
                 continue
-            elif index not in one.uncreated:
+            elif index not in role_facts.uncreated:
                 # The status plans it now.
                 more = True
             elif created == PODS_PER_RECONCILE:
                 steps.wait(0.0)
                 break
             else:
-                history = annotation_of(one.before.history, index)
-                attempt = one.before.attempt
-                restarts = pod_number(one.before) - attempt
+                history = annotation_of(role_facts.before.history, index)
+                attempt = role_facts.before.attempt
+                restarts = pod_number(role_facts.before) - attempt
                 steps.actions.append(CreatePod(role, index, attempt, history, avoid, restarts))
                 created += 1
     if not (created or more) or observed.refusals:
@@ -175,10 +182,10 @@ def delete_stale_pods(
     facts: Mapping[str, RoleFacts], *, ended: bool = True
 ) -> Iterator[DeletePod | ForceDeletePod]:
     """Delete the pods of earlier attempts; ended pods only if `ended`."""
-    for one in facts.values():
-        for index, pod in one.stale.items():
+    for role_facts in facts.values():
+        for index, pod in role_facts.stale.items():
             if ended or not pod.ended:
-                yield from _deletion(one, index, pod)
+                yield from _deletion(role_facts, index, pod)
 
 
 def _deletion(facts: RoleFacts, index: int, pod: OwnedPod) -> Iterator[DeletePod | ForceDeletePod]:
@@ -199,7 +206,7 @@ def _missing_indexes(facts: RoleFacts) -> Iterator[int]:
     Indexes that just went down, and those to look up, are left out: their failures must be
     recorded first.
     """
-    down = {each.index for each in facts.down}
+    down = {down_replica.index for down_replica in facts.down}
     for index in facts.unfinished:
         if not (index in facts.there or index in facts.missing or index in down):
             yield index
@@ -207,8 +214,10 @@ def _missing_indexes(facts: RoleFacts) -> Iterator[int]:
 
 def _plan(facts: RoleFacts, after: RoleStatus) -> frozenset[int]:
     """Return the replicas that have no pod that counts, by the next status, and need one."""
-    there = parse_intervals(after.succeeded_indexes) | parse_intervals(after.active_indexes)
-    return frozenset(range(facts.spec.count)) - there
+    present_indexes = parse_intervals(after.succeeded_indexes) | parse_intervals(
+        after.active_indexes
+    )
+    return frozenset(range(facts.spec.count)) - present_indexes
 
 
 def _roles_that_wait(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Collection[str]:
@@ -216,7 +225,7 @@ def _roles_that_wait(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Collectio
 
     A new rank 0 has the address of the old one, whose peers would find it.
     """
-    old = {role for role, one in facts.items() if one.has_earlier_programs}
+    old = {role for role, role_facts in facts.items() if role_facts.has_earlier_programs}
     if spec.restart_scope == "Run" and old:
         return facts.keys()
     return old if spec.restart_scope == "Role" else ()

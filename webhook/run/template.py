@@ -126,20 +126,20 @@ def _list(
     for item in over:
         if item.get(DIRECTIVE) == REPLACE:
             continue
-        own = _key(item, key)
+        item_key = _key(item, key)
         if item.get(DIRECTIVE) == DELETE:
-            result.pop(own, None)
+            result.pop(item_key, None)
             continue
-        below = {} if key.whole else result.get(own, {})
+        below = {} if key.whole else result.get(item_key, {})
         kept = {k: v for k, v in below.items() if k in item} if key.retain else below
-        result[own] = _map(kept, item, path)
+        result[item_key] = _map(kept, item, path)
     return list(result.values())
 
 
 def _key(item: JsonObject, key: MergeKey) -> Hashable:
-    found = [item.get(field, _DEFAULTS.get(field)) for field in key.fields]
+    values = [item.get(field, _DEFAULTS.get(field)) for field in key.fields]
     # A value of a wrong type may be a list, which is not hashable.
-    return tuple(each if isinstance(each, (str, int)) else repr(each) for each in found)
+    return tuple(value if isinstance(value, (str, int)) else repr(value) for value in values)
 
 
 def template_problems(template: JsonObject, at: Path, *, serving: bool) -> Iterator[str]:

@@ -27,45 +27,45 @@ _SPEC: Final = "PodSpec"
 def written_faults(run: Run) -> Iterator[Fault]:
     """Yield the faults and likely mistakes of each template, with paths from the Run's root."""
     for at, template in _templates(run):
-        for each in field_checks.faults(template, whole=False):
-            yield each._replace(path=(*at, *each.path))
+        for fault in field_checks.faults(template, whole=False):
+            yield fault._replace(path=(*at, *fault.path))
         yield from mistakes.written_mistakes(template, at)
     for role, replica in (run.spec.replicas or {}).items():
         if replica.resources:
-            own = replica.resources.model_dump(by_alias=True, exclude_none=True)
+            resources = replica.resources.model_dump(by_alias=True, exclude_none=True)
             at = ("spec", "replicas", role, "resources")
-            yield from mistakes.resource_mistakes(own, at)
+            yield from mistakes.resource_mistakes(resources, at)
 
 
 def faults(planned: Plan) -> list[Fault]:
     """Return `written_faults`, and faults of the resulting pods at the nearest path in the Run."""
     run = planned.run
-    found = [*written_faults(run)]
-    known = {each.path for each in found}
+    run_faults = [*written_faults(run)]
+    fault_paths = {fault.path for fault in run_faults}
     for role, pod in _pods(planned):
         spec = pod["spec"]
         beside = template_rules.metadata_faults(pod["metadata"], spec)
         lasting = template_rules.lasting_faults(spec, "Deployment") if run.spec.serving else ()
         of_spec = (*field_checks.faults(spec, _SPEC), *template_rules.faults(spec))
-        for each in (*of_spec, *beside, *lasting):
-            path = _origin(run, role, spec, each.path)
-            if path not in known and each.severity == "error":
-                known.add(path)
-                found.append(each._replace(path=path))
-    found += _variable_faults(planned)
-    return [*found, *_metadata_faults(run), *_service_name_faults(run)]
+        for fault in (*of_spec, *beside, *lasting):
+            path = _origin(run, role, spec, fault.path)
+            if path not in fault_paths and fault.severity == "error":
+                fault_paths.add(path)
+                run_faults.append(fault._replace(path=path))
+    run_faults += _variable_faults(planned)
+    return [*run_faults, *_metadata_faults(run), *_service_name_faults(run)]
 
 
 def _variable_faults(planned: Plan) -> Iterator[Fault]:
     """Yield a warning for each variable of the framework that the Run sets itself."""
     run = planned.run
-    known: set[Path] = set()
+    fault_paths: set[Path] = set()
     for role in planned.templates:
         spec = planned.pod(role, 0, 0)["spec"]
         for at, name in mistakes.replaced_variables(planned, role):
             path = _origin(run, role, spec, at)
-            if path not in known:
-                known.add(path)
+            if path not in fault_paths:
+                fault_paths.add(path)
                 setter = run.spec.framework or "the controller"
                 text = f"{setter} sets {name} for each replica, and this value replaces it in all"
                 yield field_checks.Fault(path, f"{text}; leave it out", "warning")
@@ -99,14 +99,16 @@ def _metadata_faults(run: Run) -> Iterator[Fault]:
     """Yield faults in labels and annotations of templates and environments."""
     for at, template in _templates(run):
         metadata = template.get("metadata")
-        own = metadata if isinstance(metadata, dict) else {}
-        yield from object_rules.label_faults(own.get("labels"), (*at, "metadata", "labels"))
+        written_metadata = metadata if isinstance(metadata, dict) else {}
+        yield from object_rules.label_faults(
+            written_metadata.get("labels"), (*at, "metadata", "labels")
+        )
         path = (*at, "metadata", "annotations")
-        yield from text_rules.annotation_faults(own.get("annotations"), path)
+        yield from text_rules.annotation_faults(written_metadata.get("annotations"), path)
     replicas = run.spec.replicas or {}
     for at, environment in (
         (("spec",), run.spec.environment),
-        *((("spec", "replicas", role), each.environment) for role, each in replicas.items()),
+        *((("spec", "replicas", role), replica.environment) for role, replica in replicas.items()),
     ):
         annotations = environment.annotations if environment else None
         yield from text_rules.annotation_faults(annotations, (*at, "environment", "annotations"))
@@ -139,17 +141,17 @@ def _pods(plan: Plan) -> Iterator[tuple[str, JsonObject]]:
 def _origin(run: Run, role: str, spec: JsonObject, path: Path) -> Path:
     """Return the Run's path for a path in a pod's spec; else that of its role or template."""
     replica = (run.spec.replicas or {}).get(role)
-    own: Path = ("spec", "replicas", role)
+    role_path: Path = ("spec", "replicas", role)
     if replica and replica.resources and path[:1] == ("containers",) and "resources" in path:
-        return (*own, *path[2:])
+        return (*role_path, *path[2:])
     if replica and replica.template:
-        found = _find_written(replica.template.get("spec"), spec, path)
-        if found is not None:
-            return (*own, "template", "spec", *found)
-    found = _find_written(run.spec.template.get("spec"), spec, path)
-    if found is not None:
-        return (*_TEMPLATE, "spec", *found)
-    return own if replica else _TEMPLATE
+        written_path = _find_written(replica.template.get("spec"), spec, path)
+        if written_path is not None:
+            return (*role_path, "template", "spec", *written_path)
+    written_path = _find_written(run.spec.template.get("spec"), spec, path)
+    if written_path is not None:
+        return (*_TEMPLATE, "spec", *written_path)
+    return role_path if replica else _TEMPLATE
 
 
 def _find_written(raw: Any, made: Any, path: Path) -> Path | None:
@@ -161,7 +163,7 @@ def _find_written(raw: Any, made: Any, path: Path) -> Path | None:
     for position, step in enumerate(path):
         last = position == len(path) - 1
         if isinstance(made, list) and isinstance(step, int) and isinstance(raw, list):
-            here = next((n for n, each in enumerate(raw) if _same(each, made[step])), None)
+            here = next((n for n, item in enumerate(raw) if _same(item, made[step])), None)
             if here is None:
                 return None
             result.append(here)

@@ -49,7 +49,7 @@ def known_end(pod: OwnedPod, node: NodeHealth | None) -> datetime | None:
     if pod.phase == "Failed" and pod.disruption and not any(ends):
         # No kubelet reported its end.
         ends.append(pod.disruption[2])
-    return min((parse_time(each) for each in ends if each), default=None)
+    return min((parse_time(end) for end in ends if end), default=None)
 
 
 def pod_time(pod: OwnedPod, end: datetime) -> PodTime:
@@ -78,18 +78,18 @@ def settle_usage(
     wasted = after.phase not in ("Suspended", "Succeeded")
     rows: list[Usage] = []
     ending: dict[str, tuple[Ending, ...]] = {}
-    for role, one in facts.items():
+    for role, role_facts in facts.items():
         status = after.replicas[role]
-        if not (over or one.gone) and _same(one.before, status):
+        if not (over or role_facts.gone) and _same(role_facts.before, status):
             continue
-        counts_then, counts_now = _counting(one.before), _counting(status)
+        counts_then, counts_now = _counting(role_facts.before), _counting(status)
         finished = parse_intervals(status.succeeded_indexes)
-        left = [pod for pod in one.there.values() if over or not counts_now(pod)]
+        left = [pod for pod in role_facts.there.values() if over or not counts_now(pod)]
         not_ended: dict[bool, list[int]] = {True: [], False: []}
-        for pod in filter(counts_then, (*left, *one.gone.values())):
+        for pod in filter(counts_then, (*left, *role_facts.gone.values())):
             repeated = wasted and pod.index not in finished
             rows += usage_of(pod, observed, now, repeated=repeated)
-            if pod.index in one.there and not pod.ended and not _end_of(pod, observed):
+            if pod.index in role_facts.there and not pod.ended and not _end_of(pod, observed):
                 not_ended[repeated].append(pod.index)
         ending[role] = tuple(
             Ending(indexes=format_intervals(indexes), since=to_second(now), repeated=repeated)
@@ -98,9 +98,16 @@ def settle_usage(
         )
         if wasted:
             rows += _run_again(
-                one, parse_intervals(one.before.succeeded_indexes) - finished, observed, now
+                role_facts,
+                parse_intervals(role_facts.before.succeeded_indexes) - finished,
+                observed,
+                now,
             )
-    unseen = sum(not each.pod.uid for one in facts.values() for each in one.down)
+    unseen = sum(
+        not down_replica.pod.uid
+        for role_facts in facts.values()
+        for down_replica in role_facts.down
+    )
     return _with_usage(settle_ended(after, observed, now, ending), rows, unseen)
 
 
@@ -118,7 +125,7 @@ def settle_ended(
     roles = {}
     for role, status in after.replicas.items():
         entries = newly_ending.get(role, ())
-        new = {index for each in entries for index in parse_intervals(each.indexes)}
+        new = {index for entry in entries for index in parse_intervals(entry.indexes)}
         pods = _pods_of(role, observed) if status.ending else {}
         for entry in status.ending:
             left = []
@@ -126,8 +133,8 @@ def settle_ended(
                 pod = _find_ending(pods.get(index, ()), entry)
                 if pod is None:
                     continue
-                there = observed.pods.get(pod.name) is pod
-                if there and not pod.ended and not _end_of(pod, observed):
+                is_present = observed.pods.get(pod.name) is pod
+                if is_present and not pod.ended and not _end_of(pod, observed):
                     left.append(index)
                 else:
                     rows += _rest(pod, entry, observed, now)
@@ -145,7 +152,7 @@ def _with_usage(after: RunStatus, rows: Sequence[Usage], unseen: int) -> RunStat
     if not rows and not unseen:
         return after
     usage = tuple(sum_usage((*after.usage, *rows)))
-    total = sum(each.repeated_seconds for each in usage if each.resource == REPLICAS)
+    total = sum(row.repeated_seconds for row in usage if row.resource == REPLICAS)
     return after.model_copy(
         update={
             "usage": usage,
@@ -157,11 +164,11 @@ def _with_usage(after: RunStatus, rows: Sequence[Usage], unseen: int) -> RunStat
 
 def _pods_of(role: str, observed: Observed) -> Mapping[int, Sequence[OwnedPod]]:
     """Return the pods of a role by index: those that are gone first, the latest last."""
-    found: dict[int, list[OwnedPod]] = defaultdict(list)
+    pods_by_index: dict[int, list[OwnedPod]] = defaultdict(list)
     for pod in (*observed.gone, *observed.pods.values()):
         if pod.role == role:
-            found[pod.index].append(pod)
-    return found
+            pods_by_index[pod.index].append(pod)
+    return pods_by_index
 
 
 def _find_ending(pods: Sequence[OwnedPod], entry: Ending) -> OwnedPod | None:
@@ -209,13 +216,13 @@ def live_usage(
     status: RunStatus, facts: Mapping[str, RoleFacts], observed: Observed, now: datetime
 ) -> Iterator[Usage]:
     """Yield the time until now of the pods that are not in the status yet."""
-    for role, one in facts.items():
-        counts = _counting(one.before)
-        for pod in one.there.values() if status.completion_time is None else ():
+    for role, role_facts in facts.items():
+        counts = _counting(role_facts.before)
+        for pod in role_facts.there.values() if status.completion_time is None else ():
             if counts(pod):
                 yield from usage_of(pod, observed, now, repeated=False)
-        pods = _pods_of(role, observed) if one.before.ending else {}
-        for entry in one.before.ending:
+        pods = _pods_of(role, observed) if role_facts.before.ending else {}
+        for entry in role_facts.before.ending:
             for index in parse_intervals(entry.indexes):
                 if old := _find_ending(pods.get(index, ()), entry):
                     yield from _rest(old, entry, observed, now)
@@ -262,10 +269,10 @@ def sum_usage(rows: Iterable[Usage]) -> list[Usage]:
     """Return one row for each class and resource: replicas first, nothing for no time."""
     totals: dict[tuple[str, bool, str], Counter[str]] = defaultdict(Counter)
     first: dict[tuple[str, bool, str], Usage] = {}
-    for each in rows:
-        key = each.capacity_class, each.resource != REPLICAS, each.resource
-        first.setdefault(key, each)
-        totals[key].update({field: getattr(each, field) for field in _AMOUNTS})
+    for row in rows:
+        key = row.capacity_class, row.resource != REPLICAS, row.resource
+        first.setdefault(key, row)
+        totals[key].update({field: getattr(row, field) for field in _AMOUNTS})
     return [
         first[key].model_copy(update=dict(total))
         for key, total in sorted(totals.items())
@@ -279,12 +286,12 @@ def usage_increase(before: Iterable[Usage], after: Iterable[Usage]) -> list[Usag
 
 
 def _differences(before: Iterable[Usage], after: Iterable[Usage]) -> Iterator[Usage]:
-    earlier = {(each.capacity_class, each.resource): each for each in before}
+    earlier = {(usage.capacity_class, usage.resource): usage for usage in before}
     nothing = Usage(resource="")
-    for each in after:
-        known = earlier.get((each.capacity_class, each.resource), nothing)
-        more = {field: getattr(each, field) - getattr(known, field) for field in _AMOUNTS}
-        yield each.model_copy(update=more)
+    for usage in after:
+        earlier_usage = earlier.get((usage.capacity_class, usage.resource), nothing)
+        more = {field: getattr(usage, field) - getattr(earlier_usage, field) for field in _AMOUNTS}
+        yield usage.model_copy(update=more)
 
 
 def _same(before: RoleStatus, after: RoleStatus) -> bool:

@@ -58,7 +58,11 @@ def _succeeded(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Verdict | None:
 
 
 def _permanent(spec: RunSpec, counted: Counted) -> Verdict | None:
-    charged = (each for each in counted.decided if each.cause == "Failure" and each.permanent)
+    charged = (
+        incident
+        for incident in counted.decided
+        if incident.cause == "Failure" and incident.permanent
+    )
     incident = next(charged, None)
     if incident is None:
         return None
@@ -79,13 +83,15 @@ def _refused(counted: Counted) -> Verdict | None:
 
 def _over_budget(spec: RunSpec, counted: Counted) -> Verdict | None:
     failures = sum(role.failed for role in counted.roles.values())
-    failure = next((each for each in counted.decided if each.cause == "Failure"), None)
+    failure = next((incident for incident in counted.decided if incident.cause == "Failure"), None)
     if failure and failures > spec.backoff_limit:
         that = f"that is failure {failures}, and backoffLimit is {spec.backoff_limit}"
         return Verdict("Failed", "BackoffLimitExceeded", f"{failure.message}; {that}")
     disruptions = sum(role.disruptions for role in counted.roles.values())
     limit = spec.disruption_limit
-    disruption = next((each for each in counted.decided if each.cause == "Disruption"), None)
+    disruption = next(
+        (incident for incident in counted.decided if incident.cause == "Disruption"), None
+    )
     if disruption and limit is not None and disruptions > limit:
         that = f"that is disruption {disruptions}, and disruptionLimit is {limit}"
         return Verdict("Failed", "DisruptionLimitExceeded", f"{disruption.message}; {that}")

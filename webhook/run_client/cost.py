@@ -39,7 +39,7 @@ class RunCost(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
-        rows = [each.model_dump(mode="json", by_alias=True) for each in self.usage]
+        rows = [usage.model_dump(mode="json", by_alias=True) for usage in self.usage]
         return {**self._asdict(), "usage": rows}
 
 
@@ -76,13 +76,13 @@ async def costs_of(
     Raises ClusterError.
     """
     notes: list[str] = []
-    known = await read_state(client, namespace, notes)
+    state = await read_state(client, namespace, notes)
     prices = {
-        of: each.spec.relative_price
-        for of, each in known.nodes.classes.items().items()
-        if each.spec.relative_price is not None
+        class_name: capacity_class.spec.relative_price
+        for class_name, capacity_class in state.nodes.classes.items().items()
+        if capacity_class.spec.relative_price is not None
     }
-    costs = [_cost(raw, known, prices, notes) for raw in runs]
+    costs = [_cost(raw, state, prices, notes) for raw in runs]
     return costs, notes
 
 
@@ -93,14 +93,14 @@ async def read_state(client: Client, namespace: str, notes: list[str]) -> Observ
     """
     from webhook.controller.observed_state import ObservedState
 
-    known = ObservedState()
+    state = ObservedState()
     classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
     pods = CollectionPath("v1", "pods", namespace or None)
     class_unknown = "the class of live pods is not known"
     for cache, path, query, lost in (
-        (known.pods, pods, {"labelSelector": names.RUN_UID}, "pods that live do not count"),
-        (known.nodes.cache, NODES, {}, class_unknown),
-        (known.nodes.classes, classes, {}, class_unknown),
+        (state.pods, pods, {"labelSelector": names.RUN_UID}, "pods that live do not count"),
+        (state.nodes.cache, NODES, {}, class_unknown),
+        (state.nodes.classes, classes, {}, class_unknown),
     ):
         cache.replace({}, "0")
         try:
@@ -110,7 +110,7 @@ async def read_state(client: Client, namespace: str, notes: list[str]) -> Observ
                 raise
             if error.status == HTTPStatus.FORBIDDEN:
                 notes.append(f"{lost}: {error}")
-    return known
+    return state
 
 
 async def _fill(
@@ -126,7 +126,7 @@ async def _fill(
 
 
 def _cost(
-    raw: dict[str, Any], known: ObservedState, prices: Mapping[str, float], notes: list[str]
+    raw: dict[str, Any], state: ObservedState, prices: Mapping[str, float], notes: list[str]
 ) -> RunCost:
     from webhook.run.facts import collect_facts
     from webhook.run.reading import read_run
@@ -142,17 +142,20 @@ def _cost(
     elif run.spec.delegated or run.spec.serving:
         notes.append(f"run {name}: the time of pods that others create is not recorded")
     else:
-        observed = known.observed(namespace, uid)
+        observed = state.observed(namespace, uid)
         rows += live_usage(status, collect_facts(run, observed), observed, datetime.now(UTC))
     if status.unseen:
         pods = count_text(status.unseen, "pod")
         why = "they vanished, or an older controller did not record it"
         notes.append(f"run {name}: the time of {pods} is not known: {why}")
     usage = sum_usage(rows)
-    replicas = [each for each in usage if each.resource == REPLICAS and each.seconds]
-    unpriced = [each.capacity_class for each in replicas if each.capacity_class not in prices]
+    replicas = [row for row in usage if row.resource == REPLICAS and row.seconds]
+    unpriced = [row.capacity_class for row in replicas if row.capacity_class not in prices]
     if prices and unpriced:
-        text = ", ".join(f"class {of}" if of else "nodes without a class" for of in unpriced)
+        text = ", ".join(
+            f"class {class_name}" if class_name else "nodes without a class"
+            for class_name in unpriced
+        )
         notes.append(f"run {name}: no estimate, as there is no relativePrice of {text}")
     return RunCost(
         namespace,
@@ -162,6 +165,6 @@ def _cost(
         status.unseen,
         None
         if unpriced or not prices
-        else sum(each.seconds * prices[each.capacity_class] for each in replicas),
-        sum(each.seconds - each.repeated_seconds for each in replicas),
+        else sum(row.seconds * prices[row.capacity_class] for row in replicas),
+        sum(row.seconds - row.repeated_seconds for row in replicas),
     )

@@ -65,15 +65,15 @@ async def _fetch_each(
 ) -> list[dict[str, Any]]:
     from webhook.questions.live.live_objects import NoSuchObject
 
-    found = []
+    runs = []
     for name in dict.fromkeys(targets.names):
         try:
-            found.append(await fetch_run(client, targets.namespace, name))
+            runs.append(await fetch_run(client, targets.namespace, name))
         except NoSuchObject as error:
             if absent is None:
                 raise
             absent.append(error)
-    return found
+    return runs
 
 
 def pods_path(namespace: str) -> CollectionPath:
@@ -100,13 +100,13 @@ async def list_pods(
         return keep(raw)
 
     query = {"labelSelector": f"{names.RUN_UID}={uid}"}
-    found = (await client.list(path, note, query=query)).items
+    pods = (await client.list(path, note, query=query)).items
     for name in sorted(missing)[:MOST_MISSING]:
         with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
             raw = await client.get(path.path_of(name))
             if owner_uid(raw) == uid:
-                found.append(keep(raw))
-    return found
+                pods.append(keep(raw))
+    return pods
 
 
 def _names_with_pods(run: Mapping[str, Any]) -> set[str]:
@@ -119,9 +119,11 @@ def _names_with_pods(run: Mapping[str, Any]) -> set[str]:
     stopped = status.ended or status.phase == "Suspended"
     return {
         f"{name}-{role}-{index}"
-        for role, one in status.replicas.items()
+        for role, role_status in status.replicas.items()
         if not engine_key(run.get("spec") or {})
-        for index in parse_intervals(one.creating_indexes if stopped else one.active_indexes)
+        for index in parse_intervals(
+            role_status.creating_indexes if stopped else role_status.active_indexes
+        )
     }
 
 

@@ -45,15 +45,15 @@ async def follow(
 
     `report` gets each new phase and message. Raises as `looks`.
     """
-    begun, told, status = time.monotonic(), "", RunStatus()
-    async for seen in looks(client, namespace, name):
-        if seen is None:
+    begun, printed_line, status = time.monotonic(), "", RunStatus()
+    async for new_status in looks(client, namespace, name):
+        if new_status is None:
             return Ending("gone", status)
-        status = seen
+        status = new_status
         line = f"{status.phase}: {harmless(status.message)}".removesuffix(": ")
-        if line != told:
+        if line != printed_line:
             report(f"run {name}: {line}")
-            told = line
+            printed_line = line
         if reached(status):
             return Ending("reached", status)
         if status.ended:

@@ -131,12 +131,12 @@ class LogReader:
         waiting: set[tuple[str, str]] = set()
         try:
             while True:
-                found, ended = await look()
+                sources, ended = await look()
                 for task in [task for task in running if task.done()]:
                     # Raises what ended a log early: or that log would be silent until the run ends.
                     task.result()
                     running.discard(task)
-                for source in found:
+                for source in sources:
                     key = (source.uid, source.container)
                     if key in opened:
                         continue

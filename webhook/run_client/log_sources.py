@@ -58,10 +58,10 @@ def check_selection(run: Mapping[str, Any], status: RunStatus, wanted: LogSelect
     name, kind = run["metadata"]["name"], run["spec"].get("kind")
     if kind in SERVING and (wanted.role is not None or wanted.index is not None):
         raise FairleadError(f"run {name} is of kind {kind}: its pod has no role and no index")
-    counts = {role: one.desired for role, one in status.replicas.items()}
+    counts = {role: role_status.desired for role, role_status in status.replicas.items()}
     if not counts:
         replicas = run["spec"].get("replicas") or {"master": {}}
-        counts = {role: (one or {}).get("count") or 1 for role, one in replicas.items()}
+        counts = {role: (replica or {}).get("count") or 1 for role, replica in replicas.items()}
     if wanted.role is not None and wanted.role not in counts:
         raise FairleadError(f"run {name} has no role {wanted.role}; it has {', '.join(counts)}")
     most = max(counts[role] for role in counts if wanted.role in (None, role))
@@ -76,8 +76,8 @@ def sources_of(
     reader: PodReader, pods: Sequence[Mapping[str, Any]], wanted: LogSelection
 ) -> list[Source]:
     """Return the selected logs, by role and index; of a Deployment's pods, by name."""
-    found = reader.read(pods)
-    found.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
+    pairs = reader.read(pods)
+    pairs.sort(key=lambda pair: (pair[0].role, pair[0].index, pair[0].name))
     return [
         Source(
             name=f"{pod.role}-{pod.index}" if pod.role else pod.name.removeprefix(f"{reader.run}-"),
@@ -88,7 +88,7 @@ def sources_of(
             node=pod.node,
             why=pod.unscheduled.partition(". ")[0] or (pod.waiting[0] if pod.waiting else ""),
         )
-        for pod, raw in found
+        for pod, raw in pairs
         if _is_selected(pod.role, pod.index, wanted)
         for container in [wanted.container or reader.main_container(raw)]
     ]
@@ -103,10 +103,10 @@ def describe_status(run: Mapping[str, Any], status: RunStatus, now: datetime) ->
 
 
 def without_pods(
-    status: RunStatus, there: Sequence[Source], wanted: LogSelection
+    status: RunStatus, sources: Sequence[Source], wanted: LogSelection
 ) -> Iterator[tuple[str, str]]:
     """Yield the selected replicas without a pod: role and indexes, and the reason."""
-    have = {source.name for source in there}
+    have = {source.name for source in sources}
     for role, counts in status.replicas.items():
         succeeded = parse_intervals(counts.succeeded_indexes)
         missing = [
@@ -131,10 +131,16 @@ def _is_selected(role: str, index: int, wanted: LogSelection) -> bool:
 def _started(raw: Mapping[str, Any], container: str) -> bool:
     status = raw.get("status") or {}
     kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-    for each in (each for kind in kinds for each in status.get(kind) or ()):
-        if each["name"] == container:
-            state = each.get("state") or {}
-            return "running" in state or "terminated" in state or bool(each.get("restartCount"))
+    for container_status in (
+        container_status for kind in kinds for container_status in status.get(kind) or ()
+    ):
+        if container_status["name"] == container:
+            state = container_status.get("state") or {}
+            return (
+                "running" in state
+                or "terminated" in state
+                or bool(container_status.get("restartCount"))
+            )
     # kwok has no status of containers that it does not simulate.
     return status.get("phase") not in (None, "Pending")
 
@@ -163,5 +169,5 @@ async def find_sources_now(
         return [], True
     gone = current["metadata"]["uid"] != run["metadata"]["uid"]
     phase = (current.get("status") or {}).get("phase")
-    found = await find_sources(client, namespace, run, wanted)
-    return found, gone or phase in ("Succeeded", "Failed")
+    sources = await find_sources(client, namespace, run, wanted)
+    return sources, gone or phase in ("Succeeded", "Failed")

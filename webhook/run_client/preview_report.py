@@ -83,7 +83,7 @@ class Group:
             return shared.main
         containers: list[JsonObject] = self.pod["spec"]["containers"]
         name = self._reader.main_container(self.pod)
-        return next(each for each in containers if each["name"] == name)
+        return next(container for container in containers if container["name"] == name)
 
     @property
     def reasons(self) -> Sequence[str]:
@@ -103,8 +103,12 @@ class Group:
         if self.decision:
             pod = self.replicas.evaluation.as_written(pod)
         labels = pod["metadata"].get("labels", {})
-        known = {key: value for key, value in labels.items() if value != UNKNOWN}
-        return pod if known == labels else {**pod, "metadata": {**pod["metadata"], "labels": known}}
+        known_labels = {key: value for key, value in labels.items() if value != UNKNOWN}
+        return (
+            pod
+            if known_labels == labels
+            else {**pod, "metadata": {**pod["metadata"], "labels": known_labels}}
+        )
 
 
 def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group]:
@@ -113,9 +117,9 @@ def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group
     `judged`: False if policies are unknown.
     """
     return [
-        Group(planned, each, each.decision if judged else None)
+        Group(planned, replicas, replicas.decision if judged else None)
         for template in planned.templates(world.policies.sources)
-        for each in evaluate_template(world, template, planned.run.namespace)
+        for replicas in evaluate_template(world, template, planned.run.namespace)
     ]
 
 
@@ -160,7 +164,7 @@ def _objects(planned: Planned) -> Iterator[list[str]]:
         (port["port"], port.get("targetPort", port["port"]))
         for port in service["spec"].get("ports", ())
     ]
-    ports = ", ".join(f"port {one}" + (f" to {to}" if to != one else "") for one, to in pairs)
+    ports = ", ".join(f"port {port}" + (f" to {to}" if to != port else "") for port, to in pairs)
     if run.spec.serving:
         yield ["Deployment", f"{run.name}, of one pod, which is recreated"]
         yield ["Service", f"{run.name}, {ports}"]
@@ -202,11 +206,11 @@ def _rows(group: Group) -> Iterator[list[str]]:
     metadata = pod["metadata"]
     last = group.pod_at(group.replicas.all_indexes[-1])["metadata"]
     for member in ("labels", "annotations"):
-        own = _own(metadata.get(member, {}))
-        if own:
-            yield [member, yaml_line(own)]
+        pod_entries = _own(metadata.get(member, {}))
+        if pod_entries:
+            yield [member, yaml_line(pod_entries)]
         others = _own(last.get(member, {})).items()
-        if other := {key: value for key, value in others if own.get(key) != value}:
+        if other := {key: value for key, value in others if pod_entries.get(key) != value}:
             yield ["", f"{yaml_line(other)} (of {group.role} {group.indexes[-1]})"]
     if capacity := metadata.get("annotations", {}).get(names.CAPACITY):
         yield ["capacity", capacity]

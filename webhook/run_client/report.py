@@ -105,28 +105,30 @@ def replicas(
     # Containers restart in place, as those of a Deployment do.
     restarts = {
         raw["metadata"]["name"]: sum(
-            each.get("restartCount") or 0
-            for each in (raw.get("status") or {}).get("containerStatuses") or ()
+            container_status.get("restartCount") or 0
+            for container_status in (raw.get("status") or {}).get("containerStatuses") or ()
         )
         for raw in raw_pods
     }
-    found = []
+    rows = []
     for role, counts in status.replicas.items():
         succeeded = parse_intervals(counts.succeeded_indexes)
         for index in range(counts.desired):
-            if there := pods.pop((role, index), None):
-                pod = next((pod for pod in reversed(there) if not pod.ended), there[-1])
-                one = _with_pod(pod, nodes, notes_of(pod))
+            if replica_pods := pods.pop((role, index), None):
+                pod = next(
+                    (pod for pod in reversed(replica_pods) if not pod.ended), replica_pods[-1]
+                )
+                replica = _with_pod(pod, nodes, notes_of(pod))
             elif index in succeeded:
-                one = Replica(role, index, "", "Succeeded")
+                replica = Replica(role, index, "", "Succeeded")
             else:
-                one = Replica(role, index, "", "Missing")
-            found.append(_with_history(one, counts))
+                replica = Replica(role, index, "", "Missing")
+            rows.append(_with_history(replica, counts))
     for pod in (pod for others in pods.values() for pod in others):
         times = restarts[pod.name]
         notes = [*notes_of(pod), *([f"restarted {times} times"] if times else [])]
-        found.append(_with_pod(pod, nodes, notes))
-    return found
+        rows.append(_with_pod(pod, nodes, notes))
+    return rows
 
 
 def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[str]) -> Replica:
@@ -145,11 +147,11 @@ def _with_pod(pod: OwnedPod, nodes: Mapping[str, NodeSummary], notes: Iterable[s
 
 def _with_history(replica: Replica, counts: RoleStatus) -> Replica:
     """Return the replica with its recent failures, if it is not stable yet."""
-    for each in counts.recovering:
-        if replica.index in parse_intervals(each.indexes):
+    for entry in counts.recovering:
+        if replica.index in parse_intervals(entry.indexes):
             state = "Waiting" if replica.state == "Missing" else replica.state
             return replace(
-                replica, state=state, downs=each.failures + each.disruptions, since=each.since
+                replica, state=state, downs=entry.failures + entry.disruptions, since=entry.since
             )
     return replica
 
@@ -180,8 +182,8 @@ async def fetch_summaries(client: Client, nodes: Collection[str]) -> dict[str, N
         if len(nodes) > _ONE_BY_ONE:
             listed = await client.list(NODES, _summarize)
             return {name: summary for name, summary in listed.items if name in nodes}
-        found = [await client.find(NODES.path_of(name)) for name in sorted(nodes)]
-        return dict(_summarize(node) for node in found if node)
+        raw_nodes = [await client.find(NODES.path_of(name)) for name in sorted(nodes)]
+        return dict(_summarize(node) for node in raw_nodes if node)
     return {}
 
 
@@ -216,10 +218,10 @@ class Report:
     def telling_conditions(self) -> tuple[Condition, ...]:
         """Conditions that report a problem, or the end of the run."""
         return tuple(
-            each
-            for each in self.status.conditions
-            if (each.status == "True") != (each.type in SHOULD_BE_TRUE)
-            and not (self.ended and each.type in SHOULD_BE_TRUE)
+            condition
+            for condition in self.status.conditions
+            if (condition.status == "True") != (condition.type in SHOULD_BE_TRUE)
+            and not (self.ended and condition.type in SHOULD_BE_TRUE)
         )
 
     def document(self) -> dict[str, Any]:
@@ -232,7 +234,9 @@ class Report:
             "creationTimestamp": self.created,
             "settings": settings_document(self.settings),
             "status": self.status.model_dump(mode="json", by_alias=True, exclude_none=True),
-            "replicas": [{"name": each.name, **dataclasses.asdict(each)} for each in self.replicas],
+            "replicas": [
+                {"name": replica.name, **dataclasses.asdict(replica)} for replica in self.replicas
+            ],
             "notes": [self.unread] if self.unread else [],
         }
 
@@ -258,7 +262,7 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
     rows = [] if unread else replicas(reader, status, pods, summaries)
     if run["spec"].get("kind") in SERVING and pods:
         # A Deployment makes its pod, which has no role.
-        rows = [each for each in rows if each.pod]
+        rows = [row for row in rows if row.pod]
     spec, metadata = run["spec"], run["metadata"]
     return Report(
         namespace=namespace,
@@ -277,14 +281,14 @@ async def fetch(client: Client, namespace: str, name: str) -> Report:
 
 def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
     """Return the settings that hold; none if this version cannot read the Run's spec."""
-    found = read_run(run).run
-    return tuple(effective_settings(found)) if found else ()
+    parsed_run = read_run(run).run
+    return tuple(effective_settings(parsed_run)) if parsed_run else ()
 
 
 def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
     """Return the roles in the framework's own order; the API server sorts them by name."""
-    known = ROLES[framework].known if framework in ROLES else ()
-    order = {role: number for number, role in enumerate(known)}
+    role_names = ROLES[framework].known if framework in ROLES else ()
+    order = {role: number for number, role in enumerate(role_names)}
     roles = sorted(status.replicas.items(), key=lambda item: order.get(item[0], len(order)))
     return status.model_copy(update={"replicas": dict(roles)})
 
@@ -292,7 +296,10 @@ def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
 def _relevant_pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     spec = pod.get("spec") or {}
     containers = {
-        key: [{"name": each["name"], "restartPolicy": each.get("restartPolicy")} for each in listed]
+        key: [
+            {"name": container["name"], "restartPolicy": container.get("restartPolicy")}
+            for container in listed
+        ]
         for key in ("initContainers", "containers")
         if (listed := spec.get(key))
     }

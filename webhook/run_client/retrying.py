@@ -39,7 +39,7 @@ async def retry(client: Client, namespace: str, name: str) -> Json:
         tries = await _tries(client, before)
         _check_over(name, tries)
         code = await _code(client, before)
-        taken = max(taken, *(_number(each) for each in tries))
+        taken = max(taken, *(_number(attempt) for attempt in tries))
         raw = _next(before, tries, taken + 1, code)
         try:
             return await submit(client, raw, namespace, code)
@@ -57,8 +57,8 @@ async def _tries(client: Client, before: Json) -> list[Json]:
     namespace, stem = before["metadata"]["namespace"], _stem(before)
     labelled = Targets(namespace, (), f"{names.FIRST_TRY}={stem}")
     first = await client.find(run_path(namespace, stem))
-    found = (before, *filter(None, (first,)), *await find_runs(client, labelled))
-    return [*{each["metadata"]["name"]: each for each in found}.values()]
+    runs = (before, *filter(None, (first,)), *await find_runs(client, labelled))
+    return [*{run["metadata"]["name"]: run for run in runs}.values()]
 
 
 def _stem(run: Json) -> str:
@@ -81,19 +81,23 @@ def _check_over(name: str, tries: Iterable[Json]) -> None:
     """
     from webhook.run.model import RunStatus
 
-    for each in tries:
-        metadata, status = each["metadata"], RunStatus.read(each.get("status"))
+    for attempt in tries:
+        metadata, status = attempt["metadata"], RunStatus.read(attempt.get("status"))
         if status.ended:
             continue
-        own, place = metadata["name"], f"{metadata['name']} -n {metadata['namespace']}"
+        attempt_name, place = metadata["name"], f"{metadata['name']} -n {metadata['namespace']}"
         if metadata.get("deletionTimestamp"):
             state, cure = "being deleted", f"wait: kubectl wait --for=delete run/{place}"
-        elif each["spec"].get("suspend"):
+        elif attempt["spec"].get("suspend"):
             state, cure = "suspended", f"let it go on: fairlead run resume {place}"
         else:
             state = f"{status.phase} ({status.message})" if status.message else status.phase
             cure = f"wait for its end (fairlead run wait {place}), or delete it"
-        what = f"run {name} is" if own == name else f"run {name} is tried again already: {own} is"
+        what = (
+            f"run {name} is"
+            if attempt_name == name
+            else f"run {name} is tried again already: {attempt_name} is"
+        )
         raise UnreadableInput([f"{what} {state}, not over; {cure}"])
 
 
@@ -105,17 +109,17 @@ async def _code(client: Client, before: Json) -> dict[str, bytes]:
     """
     metadata = before["metadata"]
     name, wanted = metadata["name"], code_name(metadata["name"])
-    source = next(filter(None, (_held(each, wanted) for each in _volumes(before))), None)
+    source = next(filter(None, (_held(volume, wanted) for volume in _volumes(before))), None)
     if source is None:
         return {}
     path = CollectionPath("v1", "configmaps", metadata["namespace"]).path_of(wanted)
-    found = await client.find(path)
-    owners = (found or {"metadata": {}})["metadata"].get("ownerReferences") or ()
-    if found and metadata["uid"] not in {each.get("uid") for each in owners}:
+    config_map = await client.find(path)
+    owners = (config_map or {"metadata": {}})["metadata"].get("ownerReferences") or ()
+    if config_map and metadata["uid"] not in {owner.get("uid") for owner in owners}:
         return {}
-    data = (found or {}).get("binaryData") or {}
-    items = {each["path"]: each["key"] for each in source.get("items") or ()}
-    if not found or not all(key in data for key in items.values()):
+    data = (config_map or {}).get("binaryData") or {}
+    items = {item["path"]: item["key"] for item in source.get("items") or ()}
+    if not config_map or not all(key in data for key in items.values()):
         what = f"its code was in ConfigMap {wanted}, which has lost it"
         cure = "give it again: fairlead run create --code"
         raise UnreadableInput([f"run {name}: {what}; {cure}"])
@@ -155,7 +159,7 @@ def _next(
             checked(raw, before["metadata"]["namespace"])
         except InvalidRun as error:
             problems = error
-            if not any(each.startswith("metadata.name") for each in error.problems):
+            if not any(problem.startswith("metadata.name") for problem in error.problems):
                 raise
         else:
             return raw
@@ -177,10 +181,10 @@ def _again(before: Json, name: str, marks: Mapping[str, str], code: Mapping[str,
     if code:
         held = code_name(metadata["name"])
         volumes = [
-            {**each, "configMap": {**source, "name": code_name(name)}}
-            if (source := _held(each, held))
-            else each
-            for each in _volumes(before)
+            {**volume, "configMap": {**source, "name": code_name(name)}}
+            if (source := _held(volume, held))
+            else volume
+            for volume in _volumes(before)
         ]
         pod = {**spec["template"]["spec"], "volumes": volumes}
         spec["template"] = {**spec["template"], "spec": pod}
@@ -202,8 +206,8 @@ def _first_attempt(tries: Iterable[Json]) -> int:
     from webhook.run.restarts import pod_number
 
     numbers = []
-    for each in tries:
-        written = whole_number(annotation(each["metadata"], names.FIRST_ATTEMPT)) or 0
-        roles = RunStatus.read(each.get("status")).replicas.values()
+    for attempt in tries:
+        written = whole_number(annotation(attempt["metadata"], names.FIRST_ATTEMPT)) or 0
+        roles = RunStatus.read(attempt.get("status")).replicas.values()
         numbers.append(max((pod_number(role) for role in roles), default=written))
     return max(numbers) + 1

@@ -62,13 +62,15 @@ def _number(stored: object) -> int:
     return stored if isinstance(stored, int) else 0
 
 
-def on_classes(known: Nodes, nodes: Iterable[str]) -> str:
+def on_classes(observed_nodes: Nodes, nodes: Iterable[str]) -> str:
     """Return how many of these are of which capacity class, as far as they have one: `spot 3`.
 
     nodes: the node of each pod; empty for one without.
     """
-    found = (known.get(each) for each in nodes if each)
-    counts = Counter(each.capacity_class for each in found if each and each.capacity_class)
+    node_healths = (observed_nodes.get(name) for name in nodes if name)
+    counts = Counter(
+        health.capacity_class for health in node_healths if health and health.capacity_class
+    )
     return ", ".join(f"{name} {count}" for name, count in counts.most_common())
 
 

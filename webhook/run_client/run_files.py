@@ -110,7 +110,7 @@ def _read(
     make: Callable[[Document], tuple[T, Iterable[Fault], Iterable[Finding]]],
 ) -> list[T]:
     """Return what is made of the Runs, with its warnings. Raises InvalidDocuments."""
-    found: list[T] = []
+    results: list[T] = []
     findings: list[Finding] = []
     for document in documents:
         try:
@@ -118,17 +118,20 @@ def _read(
         except InvalidRun as error:
             parts = [problem.partition(": ") for problem in error.problems]
             wrong = [document.finding(parse_path(path), what) for path, _, what in parts]
-            known = {each.path for each in wrong}
+            wrong_paths = {finding.path for finding in wrong}
             others = _faults(document, delegated_faults(document.model))
-            findings += wrong + [each for each in others if each.path not in known]
+            findings += wrong + [finding for finding in others if finding.path not in wrong_paths]
         else:
-            own = [*_faults(document, checked)]
-            findings += [each for each in own if each.severity == "error"]
-            warnings = [*(each for each in own if each.severity == "warning"), *more]
-            found.append(replace(made, warnings=tuple(sorted(warnings))))
-    if any(each.severity == "error" for each in findings):
+            run_findings = [*_faults(document, checked)]
+            findings += [finding for finding in run_findings if finding.severity == "error"]
+            warnings = [
+                *(finding for finding in run_findings if finding.severity == "warning"),
+                *more,
+            ]
+            results.append(replace(made, warnings=tuple(sorted(warnings))))
+    if any(finding.severity == "error" for finding in findings):
         raise InvalidDocuments(sorted(findings))
-    return found
+    return results
 
 
 def _placeholders(document: Document) -> Iterator[Finding]:
@@ -147,8 +150,8 @@ def _documents(paths: Sequence[Path], *, placeholders: bool = False) -> Sequence
     documents = runs.sound()
     if not documents:
         where = ", ".join(map(str, paths))
-        there = count_kinds(each.kind for each in runs.foreign)
-        instead = f"only {there}" if there else "nothing"
+        kinds = count_kinds(foreign_object.kind for foreign_object in runs.foreign)
+        instead = f"only {kinds}" if kinds else "nothing"
         raise UnreadableInput([f"{where}: it has no Run, {instead}"])
     return documents
 
@@ -163,6 +166,6 @@ def _placed(run: Run, namespace: str) -> Run:
     return run.model_copy(update={"metadata": meta.model_copy(update=added)})
 
 
-def _faults(document: Document, found: Iterable[Fault]) -> Iterator[Finding]:
-    for each in found:
-        yield document.finding(each.path, each.message, each.severity, at_key=each.at_key)
+def _faults(document: Document, faults: Iterable[Fault]) -> Iterator[Finding]:
+    for fault in faults:
+        yield document.finding(fault.path, fault.message, fault.severity, at_key=fault.at_key)

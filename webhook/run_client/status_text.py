@@ -121,15 +121,20 @@ def _head(report: Report, now: datetime) -> list[list[str]]:
         rows.append(["begun", _ago(status.start_time, now)])
     if status.completion_time:
         rows.append(["ended", _ago(status.completion_time, now)])
-    found = [(word, getattr(status, word)) for word in ("restarts", "disruptions", "address")]
-    return [*rows, *([word, str(value)] for word, value in found if value)]
+    fields = [(word, getattr(status, word)) for word in ("restarts", "disruptions", "address")]
+    return [*rows, *([word, str(value)] for word, value in fields if value)]
 
 
 def _conditions(report: Report, now: datetime) -> list[list[str]]:
     return [
-        [each.type, each.status, each.reason, f"{_ago(each.last_transition_time, now)}: {text}"]
-        for each in report.telling_conditions
-        for text in [harmless(each.message or each.reason)]
+        [
+            condition.type,
+            condition.status,
+            condition.reason,
+            f"{_ago(condition.last_transition_time, now)}: {text}",
+        ]
+        for condition in report.telling_conditions
+        for text in [harmless(condition.message or condition.reason)]
     ]
 
 
@@ -146,15 +151,15 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     rows = [
         [
             _names(group),
-            click.style(one.state, fg=_COLOURS.get(one.state)),
+            click.style(first.state, fg=_COLOURS.get(first.state)),
             nodes.pop() if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "",
-            one.pool,
-            one.capacity,
-            note_of(one, now),
+            first.pool,
+            first.capacity,
+            note_of(first, now),
         ]
-        for group in ([[one] for one in replicas] if alone else _grouped(replicas, now))
-        for one in group[:1]
-        for nodes in [{each.node for each in group if each.node}]
+        for group in ([[replica] for replica in replicas] if alone else _grouped(replicas, now))
+        for first in group[:1]
+        for nodes in [{replica.node for replica in group if replica.node}]
     ]
     if not rows:
         return []
@@ -166,9 +171,9 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
 def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
     """Replicas that differ in nothing but index and node, those that are not fine first."""
     groups: dict[tuple[str, ...], list[Replica]] = {}
-    for one in replicas:
-        alike = (note_of(one, now), one.role, one.state, one.pool, one.capacity)
-        groups.setdefault(alike, []).append(one)
+    for replica in replicas:
+        alike = (note_of(replica, now), replica.role, replica.state, replica.pool, replica.capacity)
+        groups.setdefault(alike, []).append(replica)
     yield from sorted(groups.values(), key=lambda group: group[0].fine)
 
 
@@ -187,8 +192,8 @@ def _names(group: Sequence[Replica]) -> str:
     if len(group) == 1:
         return first.name
     if first.role:
-        return f"{first.role} {format_intervals(one.index for one in group)}"
-    return shortened([one.pod for one in group])
+        return f"{first.role} {format_intervals(replica.index for replica in group)}"
+    return shortened([replica.pod for replica in group])
 
 
 def _incidents(report: Report, now: datetime) -> Iterator[str]:
@@ -197,13 +202,13 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
     if incidents:
         yield ""
         yield "  " + click.style("Incidents", bold=True)
-    for each in incidents:
-        facts = [f"{where_of(each)}, {_ago(each.began, now)}: {harmless(each.reason)}"]
-        if each.collateral:
-            facts.append(f"other failures charged to it: {each.collateral}")
-        if each.seconds_lost is not None:
-            facts.append(f"all ran again after {times.format_span(each.seconds_lost)}")
-        cause = _CAUSES.get(each.cause) or harmless(each.cause)
+    for incident in incidents:
+        facts = [f"{where_of(incident)}, {_ago(incident.began, now)}: {harmless(incident.reason)}"]
+        if incident.collateral:
+            facts.append(f"other failures charged to it: {incident.collateral}")
+        if incident.seconds_lost is not None:
+            facts.append(f"all ran again after {times.format_span(incident.seconds_lost)}")
+        cause = _CAUSES.get(incident.cause) or harmless(incident.cause)
         if report.status.ended:
             cause = cause.removesuffix(" yet")
         yield f"    {cause}: {'; '.join(facts)}"
@@ -212,7 +217,7 @@ def _incidents(report: Report, now: datetime) -> Iterator[str]:
 def where_of(incident: Incident) -> str:
     """Return which replica went down, on which node, and of which class; all if a queue evicts."""
     kind = f" of class {incident.capacity_class}" if incident.capacity_class else ""
-    others = "".join(f" and {each}" for each in incident.other_nodes[:2])
+    others = "".join(f" and {node}" for node in incident.other_nodes[:2])
     if more := len(incident.other_nodes[2:]):
         others += f" and {more} more"
     where = f" on {incident.node}{kind}{others}" if incident.node else ""

@@ -62,10 +62,10 @@ def with_code(raw: dict[str, Any], code: Mapping[str, bytes]) -> dict[str, Any]:
     containers = [
         {
             "workingDir": CODE_PATH,
-            **each,
-            "volumeMounts": [*(each.get("volumeMounts") or ()), mount],
+            **container,
+            "volumeMounts": [*(container.get("volumeMounts") or ()), mount],
         }
-        for each in pod["containers"]
+        for container in pod["containers"]
     ]
     changed = {**pod, "containers": containers, "volumes": [*(pod.get("volumes") or ()), volume]}
     template = {**raw["spec"]["template"], "spec": changed}
@@ -90,9 +90,9 @@ async def missing_queues(client: Client) -> str:
     for schema in published.get("components", {}).get("schemas", {}).values():
         if kind in schema.get("x-kubernetes-group-version-kind", ()):
             version = {"name": names.VERSION, "served": True, "schema": {"openAPIV3Schema": schema}}
-            found = compare(custom_resource_definition(), {"spec": {"versions": [version]}})
-            if found.lacking:
-                lacks = first_few([*found.lacking], _MOST_NAMED)
+            comparison = compare(custom_resource_definition(), {"spec": {"versions": [version]}})
+            if comparison.lacking:
+                lacks = first_few([*comparison.lacking], _MOST_NAMED)
                 return (
                     f"the Runs of this cluster are older than this command (they lack {lacks}): "
                     "its controller may know no queues, and then starts the run without quota"

@@ -70,25 +70,29 @@ def timeline_of(report: Report, now: datetime) -> Timeline:
 
     started = since(status.start_time) if status.start_time else end
     whole = end
-    for one in () if status.ended else status.conditions:
-        if one.type == READY and one.status == "False":
-            whole = since(one.last_transition_time)
+    for condition in () if status.ended else status.conditions:
+        if condition.type == READY and condition.status == "False":
+            whole = since(condition.last_transition_time)
     # A run that was never whole waits, whatever it has lost meanwhile.
     segments = [Segment("waiting", 0.0, started if whole > started else end)]
     downs, marks = [(whole, end)], []
-    for each in status.incidents:
-        at = since(each.began)
-        lost = whole - at if each.seconds_lost is None else float(each.seconds_lost)
+    for incident in status.incidents:
+        at = since(incident.began)
+        lost = whole - at if incident.seconds_lost is None else float(incident.seconds_lost)
         downs.append((at, min(whole, at + lost)))
-        after = "" if each.seconds_lost is None else f", all ran again after {format_span(lost)}"
-        text = f"{each.cause}: {where_of(each)}: {each.reason}{after}"
-        marks.append(Mark(each.cause, at, harmless(text)))
+        after = (
+            "" if incident.seconds_lost is None else f", all ran again after {format_span(lost)}"
+        )
+        text = f"{incident.cause}: {where_of(incident)}: {incident.reason}{after}"
+        marks.append(Mark(incident.cause, at, harmless(text)))
     at = started
     for begins, stops in sorted(downs) if whole > started else ():
         # Incidents of the same moments count once.
         segments += [Segment("active", at, begins), Segment("down", max(at, begins), stops)]
         at = max(at, stops)
-    return Timeline(max(end, 1.0), [each for each in segments if each.end > each.begin], marks)
+    return Timeline(
+        max(end, 1.0), [segment for segment in segments if segment.end > segment.begin], marks
+    )
 
 
 def svg(report: Report, now: datetime) -> str:
@@ -107,12 +111,13 @@ def svg(report: Report, now: datetime) -> str:
 
 def _parts(timeline: Timeline) -> Iterator[str]:
     scale = _WIDTH / timeline.seconds
-    for each in timeline.segments:
-        what = f"{each.what}: {format_span(each.end - each.begin)}"
-        width = max(1.0, (each.end - each.begin) * scale)
+    for segment in timeline.segments:
+        what = f"{segment.what}: {format_span(segment.end - segment.begin)}"
+        width = max(1.0, (segment.end - segment.begin) * scale)
         yield (
-            f'<rect x="{each.begin * scale:.1f}" y="{_TOP}" width="{width:.1f}" height="{_BAND}" '
-            f'fill="{_COLOURS[each.what]}"><title>{escape(what)}</title></rect>'
+            f'<rect x="{segment.begin * scale:.1f}" y="{_TOP}" width="{width:.1f}" '
+            f'height="{_BAND}" '
+            f'fill="{_COLOURS[segment.what]}"><title>{escape(what)}</title></rect>'
         )
     for mark in timeline.marks:
         x = min(_WIDTH - 5, max(5.0, mark.seconds * scale))
@@ -130,8 +135,8 @@ def _parts(timeline: Timeline) -> Iterator[str]:
     text = f'y="{y}" font-family="sans-serif" font-size="12" fill="{_COLOURS["text"]}"'
     yield f'<text x="0" {text}>created</text>'
     yield f'<text x="{_WIDTH}" text-anchor="end" {text}>{format_span(timeline.seconds)}</text>'
-    counts = {each.what: 0.0 for each in timeline.segments}
-    for each in timeline.segments:
-        counts[each.what] += each.end - each.begin
-    known = ", ".join(f"{what} {format_span(seconds)}" for what, seconds in counts.items())
-    yield f'<text x="{_WIDTH // 2}" text-anchor="middle" {text}>{escape(known)}</text>'
+    counts = {segment.what: 0.0 for segment in timeline.segments}
+    for segment in timeline.segments:
+        counts[segment.what] += segment.end - segment.begin
+    summary = ", ".join(f"{what} {format_span(seconds)}" for what, seconds in counts.items())
+    yield f'<text x="{_WIDTH // 2}" text-anchor="middle" {text}>{escape(summary)}</text>'

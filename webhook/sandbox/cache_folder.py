@@ -22,8 +22,8 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
     Does not create it. An empty variable counts as unset (XDG Base Directory Specification).
     """
-    if own := environ.get("FAIRLEAD_CACHE"):
-        return Path(own).absolute()
+    if folder := environ.get("FAIRLEAD_CACHE"):
+        return Path(folder).absolute()
     if xdg := environ.get("XDG_CACHE_HOME"):
         return Path(xdg).absolute() / "fairlead"
     return Path.home() / ".cache" / "fairlead"

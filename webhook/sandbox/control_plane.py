@@ -134,8 +134,8 @@ class ControlPlane:
         layout.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_credentials(layout.credentials, datetime.datetime.now(datetime.UTC))
         write_kubeconfig(layout.kubeconfig, self.url, layout.credentials, "admin")
-        own = (names.CONTROLLER, names.WEBHOOK)
-        for name in ("kube-controller-manager", "kube-scheduler", "kwok", *own):
+        programs = (names.CONTROLLER, names.WEBHOOK)
+        for name in ("kube-controller-manager", "kube-scheduler", "kwok", *programs):
             write_kubeconfig(layout.kubeconfig_of(name), self.url, layout.credentials, name)
         layout.audit_policy.write_text(_AUDIT_POLICY)
         deadline = time.monotonic() + patience

@@ -240,7 +240,7 @@ def start_controller(
     end of its log, if it exits, or is not ready in time.
     """
     if kubeconfig is None:
-        more = [f"backend-{each}" for each in backends]
+        more = [f"backend-{backend}" for backend in backends]
         kubeconfig = account(plane, names.CONTROLLER, options, more)
     port = free_ports(["health"])["health"]
     process = plane.start_process(

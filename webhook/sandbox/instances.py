@@ -108,7 +108,9 @@ def up(
                     f"sandbox {name} runs already, with {before.policies or 'no policies'}: run"
                     f" `fairlead sandbox down --name {name}` first, or take another --name"
                 )
-            if lacking := [each.name for each in operators if each.name not in before.operators]:
+            if lacking := [
+                operator.name for operator in operators if operator.name not in before.operators
+            ]:
                 raise SandboxError(
                     f"sandbox {name} runs already, without operator {', '.join(lacking)}: run"
                     f" `fairlead sandbox down --name {name}` first, or take another --name"
@@ -119,7 +121,7 @@ def up(
             progress.note(f"clearing away what a broken sandbox {name} has left")
             _remove(directory)
         planned = plan_installations(operators, built)
-        kinds = [definition for each in planned for definition in each.definitions]
+        kinds = [definition for installation in planned for definition in installation.definitions]
         settings = Settings(
             pools=pools,
             definitions=[*definitions(), *kinds],
@@ -140,11 +142,11 @@ def up(
                     f" Fairlead is tested with {KUBERNETES.version}"
                 )
             start_operators(plane, planned, progress)
-            versions |= {each: built[each].version for each in built}
-            own = f"v{version('fairlead')}"
+            versions |= {operator_name: built[operator_name].version for operator_name in built}
+            fairlead_version = f"v{version('fairlead')}"
             options = ["--no-leader-election"]
-            for collection, each in objects or ():
-                plane.api.create(collection, each)
+            for collection, manifest in objects or ():
+                plane.api.create(collection, manifest)
             if wanted:
                 with progress.step("starting the webhook", about=2):
                     folder = policies if objects is None else None
@@ -154,20 +156,20 @@ def up(
                         sources=interception_sources(operators),
                         options=("--nodes", "--events"),
                     )
-                versions[webhook.name] = own
+                versions[webhook.name] = fairlead_version
                 if objects is not None:
                     options.append(f"--webhook-replica={urlsplit(webhook.health_url).netloc}")
             if objects is None:
                 # The webhook does not use policies that are written there.
                 options.append("--no-policy-status")
             with progress.step("starting the controller", about=2):
-                backends = sorted({each.backend for each in operators if each.backend})
+                backends = sorted({operator.backend for operator in operators if operator.backend})
                 controller = start_controller(plane, options=options, backends=backends)
-                versions[controller.name] = own
+                versions[controller.name] = fairlead_version
             record = {
                 "ports": plane.layout.ports,
                 "policies": wanted,
-                "operators": [each.name for each in operators],
+                "operators": [operator.name for operator in operators],
                 "versions": versions,
             }
             (directory / _RECORD).write_text(json.dumps(record))
@@ -206,7 +208,9 @@ def status(name: str) -> Status:
         ComponentStatus(component, versions.get(component, ""), pid, alive(pid, directory))
         for component, pid in pids.items()
     )
-    whole = bool(versions) and set(versions) <= {each.name for each in components if each.running}
+    whole = bool(versions) and set(versions) <= {
+        component.name for component in components if component.running
+    }
     layout = Layout(directory, record["ports"])
     nodes = _nodes(layout) if versions else None
     return Status(
@@ -224,7 +228,7 @@ def status(name: str) -> Status:
 def names() -> list[str]:
     """Return the names of all sandboxes."""
     folder = _directory("x").parent
-    return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
 def _nodes(layout: Layout) -> tuple[NodeStatus, ...] | None:

@@ -126,11 +126,11 @@ class Process:
 
 def recorded(directory: Path) -> dict[str, int]:
     """Name and process id of every process that was started for the directory."""
-    found = {}
+    pid_by_name = {}
     for path in sorted((directory / "pids").glob("*")):
         with contextlib.suppress(ValueError, OSError):
-            found[path.name] = int(path.read_text())
-    return found
+            pid_by_name[path.name] = int(path.read_text())
+    return pid_by_name
 
 
 def alive(pid: int, directory: Path) -> bool:

@@ -34,16 +34,16 @@ def account(
     SandboxError if the API server refuses one.
     """
     given = _flags(options)
-    wanted = [each for each in components() if _added(program, each) & given]
+    wanted = [component for component in components() if _added(program, component) & given]
     secret, _, _ = _value(options, "--tls-secret").rpartition("/")
     homes = (_value(options, "--lease-namespace"), _value(options, "--namespace"), secret)
     home = next(filter(None, homes), _OUTSIDE)
-    for key, found in render((DEFAULT,), [*wanted, *more]).items():
+    for key, manifest in render((DEFAULT,), [*wanted, *more]).items():
         if key.kind.name not in _KINDS:
             continue
         if key.namespace:
-            found["metadata"]["namespace"] = home
-        status, answer = plane.api.call("POST", str(key.kind.path(home)), found)
+            manifest["metadata"]["namespace"] = home
+        status, answer = plane.api.call("POST", str(key.kind.path(home)), manifest)
         if status not in (HTTPStatus.CREATED, HTTPStatus.CONFLICT):
             raise SandboxError(f"{key}: {answer['message']}")
     return plane.layout.kubeconfig_of(program)
@@ -64,10 +64,10 @@ def _arguments(program: str, with_components: Sequence[str] = ()) -> Iterator[st
 
 
 def _flags(options: Iterable[str]) -> set[str]:
-    return {each.partition("=")[0] for each in options if each.startswith("--")}
+    return {option.partition("=")[0] for option in options if option.startswith("--")}
 
 
 def _value(options: Sequence[str], name: str) -> str:
     """Return the last value of an option, as `--name value` or `--name=value`; else empty."""
-    words = [word for each in options for word in each.split("=", maxsplit=1)]
+    words = [word for option in options for word in option.split("=", maxsplit=1)]
     return next((words[at + 1] for at in reversed(range(len(words))) if words[at] == name), "")

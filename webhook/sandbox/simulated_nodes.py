@@ -63,26 +63,27 @@ def read_pools(path: Path) -> list[Pool]:
     """Return the pools of the file. Raises SandboxError with the place of everything that is
     wrong."""
     try:
-        found = [*read_trees(path.read_bytes(), MAX_BYTES)]
+        trees = [*read_trees(path.read_bytes(), MAX_BYTES)]
     except OSError as error:
         raise SandboxError(f"{path}: {error.strerror}") from error
     except Unreadable as error:
         raise SandboxError(str(Finding(str(path), *error.place, "", str(error)))) from error
-    if len(found) != 1:
+    if len(trees) != 1:
         wanted = "want one document, with the field pools"
-        raise SandboxError(f"{path}: {wanted}, not {len(found)} documents")
-    return _pools(str(path), found[0])
+        raise SandboxError(f"{path}: {wanted}, not {len(trees)} documents")
+    return _pools(str(path), trees[0])
 
 
 def _pools(file: str, tree: Tree) -> list[Pool]:
-    findings = [Finding(file, *each.place, "", each.message) for each in tree.faults]
+    findings = [Finding(file, *fault.place, "", fault.message) for fault in tree.faults]
     if not findings:
         try:
             return _File.model_validate(value(tree.root)).pools
         except ValidationError as error:
             wrong = [locate_error(line, tree.root) for line in error.errors(include_url=False)]
         findings = [
-            Finding(file, *each.place, path_text(each.path), each.message) for each in wrong
+            Finding(file, *problem.place, path_text(problem.path), problem.message)
+            for problem in wrong
         ]
     raise SandboxError("\n".join(map(str, findings)))
 

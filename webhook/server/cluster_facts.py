@@ -132,6 +132,6 @@ def condition(view: NodeView) -> Condition:
         return Condition(ready=True, reason=f"not listed yet, so no warnings about nodes{trouble}")
     since = age(view.cache)
     silent = ", so no warnings about nodes" if since > STALE else ""
-    known = len(view.cache.items())
-    reason = f"{known} known, last update {since:.0f} s ago{silent}{trouble}"
+    count = len(view.cache.items())
+    reason = f"{count} known, last update {since:.0f} s ago{silent}{trouble}"
     return Condition(ready=True, reason=reason)

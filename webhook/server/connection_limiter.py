@@ -203,11 +203,11 @@ class ConnectionLimiter:
 
         for stage in sorted(_SHARES, key=excess, reverse=True):
             clients = self._clients[stage]
-            waiting = (each for each in clients if not each.busy)
-            oldest = nsmallest(_LOOKED_AT, waiting, key=lambda each: each.since)
+            waiting = (connection for connection in clients if not connection.busy)
+            oldest = nsmallest(_LOOKED_AT, waiting, key=lambda connection: connection.since)
             if oldest:
                 # If all have sent something, the oldest one goes.
-                quiet = (each for each in oldest if not each.has_unread())
+                quiet = (connection for connection in oldest if not connection.has_unread())
                 self.end(next(quiet, oldest[0]), "crowded")
                 return True
         return False
@@ -300,8 +300,10 @@ class ConnectionLimiter:
         """Above the memory limit, close the slowest sender of a body or reader of an answer."""
         while self._held > self.held_bytes:
             holders = [
-                each for each in self._all() if each.unwritten or (each.reading and each.body)
+                connection
+                for connection in self._all()
+                if connection.unwritten or (connection.reading and connection.body)
             ]
             if not holders:
                 return
-            self.end(min(holders, key=lambda each: each.since), "large")
+            self.end(min(holders, key=lambda connection: connection.since), "large")

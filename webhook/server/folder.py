@@ -65,26 +65,26 @@ class Folder:
         problems: a missing path, a file without read permission, a dangling link, a file over
         MAX_FILE_BYTES.
         """
-        found = self._walk()
+        listing = self._walk()
         contents: dict[str, bytes] = {}
-        for name in sorted(found.files):
+        for name in sorted(listing.files):
             try:
                 contents[name] = _read_file(name)
             except OSError as error:
-                found.problems.append(f"{name}: {_text(error)}")
+                listing.problems.append(f"{name}: {_text(error)}")
             except UnreadableInput as error:
-                found.problems.extend(error.problems)
-        if found.problems:
-            raise UnreadableInput(found.problems)
+                listing.problems.extend(error.problems)
+        if listing.problems:
+            raise UnreadableInput(listing.problems)
         return contents
 
     def signature(self) -> Signature:
         """Return the metadata of the files; raises nothing."""
-        found = self._walk()
-        entries: list[tuple[str | int, ...]] = [(problem,) for problem in found.problems]
-        entries.extend(found.links)
+        listing = self._walk()
+        entries: list[tuple[str | int, ...]] = [(problem,) for problem in listing.problems]
+        entries.extend(listing.links)
         newest = 0
-        for name, status in sorted(found.files.items()):
+        for name, status in sorted(listing.files.items()):
             entries.append(
                 (
                     name,
@@ -99,17 +99,17 @@ class Folder:
         return Signature(tuple(entries), newest / 1e9)
 
     def _walk(self) -> _Found:
-        found = _Found()
+        listing = _Found()
         try:
             top = self.path.stat()
         except OSError as error:
-            found.problems.append(f"{self.path}: {_text(error)}")
-            return found
+            listing.problems.append(f"{self.path}: {_text(error)}")
+            return listing
         if stat.S_ISDIR(top.st_mode):
-            _walk_folder(str(self.path), top, self.wanted, found)
+            _walk_folder(str(self.path), top, self.wanted, listing)
         else:
-            found.files[str(self.path)] = top
-        return found
+            listing.files[str(self.path)] = top
+        return listing
 
 
 def read_folder(
@@ -136,41 +136,41 @@ class _Found:
 
 
 def _walk_folder(
-    path: str, status: os.stat_result, wanted: Callable[[str], bool], found: _Found
+    path: str, status: os.stat_result, wanted: Callable[[str], bool], listing: _Found
 ) -> None:
     # A link may lead to a parent folder: each folder is entered once.
-    if not found.first_time(status):
+    if not listing.first_time(status):
         return
     try:
         with os.scandir(path) as entries:
             names = sorted(entry.name for entry in entries)
     except OSError as error:
-        found.problems.append(f"{path}: {_text(error)}")
+        listing.problems.append(f"{path}: {_text(error)}")
         return
     for name in names:
-        _walk_entry(path, name, wanted, found)
+        _walk_entry(path, name, wanted, listing)
 
 
-def _walk_entry(path: str, name: str, wanted: Callable[[str], bool], found: _Found) -> None:
+def _walk_entry(path: str, name: str, wanted: Callable[[str], bool], listing: _Found) -> None:
     whole = f"{path.rstrip('/')}/{name}" if path != "." else name
     if name.startswith("."):
         if name == _CONFIG_MAP_LINK:
-            found.links.append((whole, _link_target(whole)))
+            listing.links.append((whole, _link_target(whole)))
         return
     try:
         status = Path(whole).stat()
     except OSError as error:
         # Other entries of the folder are ignored, including dangling links.
         if wanted(name):
-            found.problems.append(f"{whole}: {_text(error)}")
+            listing.problems.append(f"{whole}: {_text(error)}")
         return
     if stat.S_ISDIR(status.st_mode):
-        _walk_folder(whole, status, wanted, found)
+        _walk_folder(whole, status, wanted, listing)
     elif wanted(name):
         if not stat.S_ISREG(status.st_mode):
-            found.problems.append(f"{whole}: not a regular file; move it out of the folder")
-        elif found.first_time(status):
-            found.files[whole] = status
+            listing.problems.append(f"{whole}: not a regular file; move it out of the folder")
+        elif listing.first_time(status):
+            listing.files[whole] = status
 
 
 def _link_target(path: str) -> str:

@@ -87,19 +87,19 @@ class SelfHandshake:
             return
         trusted = self.trusted()
         try:
-            found = [problem for each in trusted if (problem := await self._problem(each))]
+            failures = [problem for bundle in trusted if (problem := await self._problem(bundle))]
         except _BUSY as error:
             if self._verified is not None and self.clock() - self._verified <= BUSY_PATIENCE:
                 _logger.warning("no time for a handshake with itself", extra={"error": str(error)})
                 return
-            found = [f"no handshake at {self._where}: {error!r}"]
-        problems = tuple(dict.fromkeys(found))
+            failures = [f"no handshake at {self._where}: {error!r}"]
+        problems = tuple(dict.fromkeys(failures))
         if problems and problems != self._problems:
             _logger.error("handshake with itself failed", extra={"error": "; ".join(problems)})
         self._problems = problems
         if not problems:
             self._verified = self.clock()
-            under = " and ".join(each.where for each in trusted)
+            under = " and ".join(bundle.where for bundle in trusted)
             self._result = (
                 f"{self.host} verified under {under}"
                 if trusted

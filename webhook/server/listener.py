@@ -140,7 +140,7 @@ async def serve_people(
     serve.
     """
     allow_descriptors(limiter.limit)
-    ports = [_Port(app, each, limiter, finish_seconds) for each in sockets]
+    ports = [_Port(app, listening_socket, limiter, finish_seconds) for listening_socket in sockets]
     await _run(ports, sockets, drain, ())
 
 

@@ -173,15 +173,15 @@ class Notices:
                 if path is None:
                     break
                 async with asyncio.timeout(_OWNER_TIMEOUT_SECONDS):
-                    found = await self.client.get(path, accept=METADATA)
+                    owner_object = await self.client.get(path, accept=METADATA)
             except (ClusterError, TimeoutError):
                 # It is gone, or the right was removed: the Event is about what is known.
                 break
-            uid = str(found["metadata"].get("uid", ""))
+            uid = str(owner_object["metadata"].get("uid", ""))
             if owner.uid and uid != owner.uid:
                 break
             owner = owner._replace(uid=uid)
-            above = owner_of(found)
+            above = owner_of(owner_object)
             if above is None:
                 break
             owner = above

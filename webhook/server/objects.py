@@ -73,11 +73,11 @@ class _Facts(Generic[K, F]):
         """Return the fact. `read` returns it with the seconds for which it holds; it is called if
         `may_read` and the pace allow it. Raises ClusterError.
         """
-        now, known = self._clock(), self._known.get(key)
-        if known and now < known[0]:
-            if isinstance(known[1], ClusterError):
-                raise known[1]
-            return known[1]
+        now, entry = self._clock(), self._known.get(key)
+        if entry and now < entry[0]:
+            if isinstance(entry[1], ClusterError):
+                raise entry[1]
+            return entry[1]
         task = self._reads.get(key)
         if task is None:
             if not (may_read() and self._pace.passes(now)):
@@ -91,19 +91,19 @@ class _Facts(Generic[K, F]):
     async def _read(self, key: K, read: Callable[[], Awaitable[tuple[F, float]]]) -> F:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_SECONDS):
-                found, seconds = await read()
+                fact, seconds = await read()
         except (ClusterError, TimeoutError) as error:
             failure = ClusterError(str(error) or f"no answer in {_READ_TIMEOUT_SECONDS} s")
             self._put(key, _FAILURE_KEPT_SECONDS, failure)
             raise failure from error
         else:
-            self._put(key, seconds, found)
-            return found
+            self._put(key, seconds, fact)
+            return fact
         finally:
             del self._reads[key]
 
-    def _put(self, key: K, seconds: float, found: F | ClusterError) -> None:
-        self._known.put(key, (self._clock() + seconds, found), len(repr((key, found))))
+    def _put(self, key: K, seconds: float, fact: F | ClusterError) -> None:
+        self._known.put(key, (self._clock() + seconds, fact), len(repr((key, fact))))
 
 
 class MakingObjects:
@@ -126,8 +126,10 @@ class MakingObjects:
         path = _path(namespace, ref, name, sources)
 
         async def read() -> tuple[bool, float]:
-            found = Object(ANSWERED, await self._client.get(path))
-            return any(each.led for each in pod_templates(found, sources=sources)), _KEPT_ROLES
+            workload = Object(ANSWERED, await self._client.get(path))
+            return any(
+                template.led for template in pod_templates(workload, sources=sources)
+            ), _KEPT_ROLES
 
         return await self._led.fact(path, read)
 
@@ -154,21 +156,21 @@ class MakingObjects:
     async def _read_conditions(
         self, path: ObjectPath, uid: str, resource: str
     ) -> tuple[tuple[Requirement, ...], float]:
-        found: dict[str, Any] = {}
+        document: dict[str, Any] = {}
         with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
-            found = await self._client.get(path)
+            document = await self._client.get(path)
         if passed.status == HTTPStatus.FORBIDDEN:
             raise ClusterError(f"the webhook may not get {resource}")
-        if not found or found["metadata"].get("uid") != uid:
+        if not document or document["metadata"].get("uid") != uid:
             return (), _FAILURE_KEPT_SECONDS
         # The API server refuses changes of it.
-        return conditions_of(found), _FOREVER
+        return conditions_of(document), _FOREVER
 
 
 def _path(namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> ObjectPath:
     """Return the object's path in the API. Raises ClusterError if it can have none."""
     group, _, _ = ref.api_version.rpartition("/")
-    resources = [each.resource for each in sources.pod_kinds.get((group, ref.kind), ())]
+    resources = [pod_kind.resource for pod_kind in sources.pod_kinds.get((group, ref.kind), ())]
     if not any(resources):
         raise ClusterError("there can be no such object")
     return CollectionPath(ref.api_version, max(resources), namespace).path_of(name)

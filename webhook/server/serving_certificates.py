@@ -202,8 +202,8 @@ def make_handshakes(
     watched = _configuration(settings.webhook_configuration, service, home, due)
 
     def trusted() -> Sequence[Published]:
-        known = watched.value if watched else None
-        entries = known.published if known else None
+        configuration = watched.value if watched else None
+        entries = configuration.published if configuration else None
         if entries or not bundle_of:
             return entries or ()
         bundle = bundle_of()
@@ -230,8 +230,12 @@ def make_handshakes(
         return handshake.condition() if watched.cache.synced else synced(watched.watch)
 
     def takes(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
-        known = watched.value
-        return known is None or known.reach is None or known.reach.selects(pod, namespace)
+        configuration = watched.value
+        return (
+            configuration is None
+            or configuration.reach is None
+            or configuration.reach.selects(pod, namespace)
+        )
 
     parts.add("handshake", condition, handshake.run)
     return takes

@@ -70,17 +70,17 @@ def policies_of(
     if folder is not None:
 
         def load(files: Mapping[str, bytes]) -> Served:
-            found, current = load_served(policy_documents.parse(files)), reloader.current
-            if found.faults and current is not None and not current.faults:
-                raise InvalidDocuments(found.faults)
-            return found
+            served_set, current = load_served(policy_documents.parse(files)), reloader.current
+            if served_set.faults and current is not None and not current.faults:
+                raise InvalidDocuments(served_set.faults)
+            return served_set
 
         files = Folder(folder)
         reloader = _reloader(files.read, load, str(folder), parts.metrics, files.signature)
         reloader.poll()
         parts.add("policies", reloader.condition, lambda: reloader.run(settings.poll_interval))
-        known = WebhookClasses(parts.home.watches).by_kind if parts.home else dict
-        return Policies(lambda: _set_of(reloader), {"folder": str(folder)}, classes=known)
+        read_classes = WebhookClasses(parts.home.watches).by_kind if parts.home else dict
+        return Policies(lambda: _set_of(reloader), {"folder": str(folder)}, classes=read_classes)
     if parts.home is None:
         raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
     return _from_cluster(parts, parts.home.watches, nodes)
@@ -138,7 +138,7 @@ def _reloader(
             value.policies.hash,
             [policy.name for policy in policies],
             now,
-            [each.name for each in value.policies.exceptions],
+            [exception.name for exception in value.policies.exceptions],
         )
         _report(value, metrics)
         for warning in value.warnings:

@@ -105,18 +105,18 @@ class ServerTls:
         Raises ServingError if there is none or one of them is invalid; the previous ones then stay
         trusted.
         """
-        found = certificates(authorities_pem)
-        if not found:
+        authorities = certificates(authorities_pem)
+        if not authorities:
             raise ServingError(
                 "client authorities: no certificate can be read: want PEM, each of them starting "
                 "with -----BEGIN CERTIFICATE-----"
             )
-        clients = join(found).decode()
+        clients = join(authorities).decode()
         with self._changing:
             if self._pair:
                 self._current = self._context_of(self._pair, clients)
             self._clients = clients
-        return len(found)
+        return len(authorities)
 
     def condition(self) -> Condition:
         """Return whether handshakes have a certificate that clients can accept."""

@@ -126,10 +126,10 @@ def read_state(text: str) -> ReplicaState:
             leads = leads or (sample.name == metric_names.LEADER and sample.value == 1)
     watches = {
         resource: WatchState(
-            age=found.pop("age", 0.0),
-            failing=found.pop("failing", 0.0),
-            **{field: int(value) for field, value in found.items()},
+            age=samples.pop("age", 0.0),
+            failing=samples.pop("failing", 0.0),
+            **{field: int(value) for field, value in samples.items()},
         )
-        for resource, found in values.items()
+        for resource, samples in values.items()
     }
     return ReplicaState(watches, writes, leads)

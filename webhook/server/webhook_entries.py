@@ -38,10 +38,10 @@ def published(configuration: Mapping[str, Any], service: Service) -> tuple[Publi
 
     Equal bundles are returned once, under the first entry's name.
     """
-    found: dict[bytes, Published] = {}
+    published_by_bundle: dict[bytes, Published] = {}
     for name, bundle in read_ca_bundles(configuration, service.namespace, service.name).items():
-        found.setdefault(bundle, Published(f"caBundle of webhook {name}", bundle))
-    return tuple(found.values())
+        published_by_bundle.setdefault(bundle, Published(f"caBundle of webhook {name}", bundle))
+    return tuple(published_by_bundle.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class SentPods:
     def selects(self, pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
         """Return True if the API server sends a pod with these labels, in such a namespace."""
         return any(
-            selects(each, "namespaceSelector", namespace) and selects(each, "objectSelector", pod)
-            for each in self.entries
+            selects(entry, "namespaceSelector", namespace) and selects(entry, "objectSelector", pod)
+            for entry in self.entries
         )
 
 

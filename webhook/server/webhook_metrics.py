@@ -143,7 +143,9 @@ _METRICS: Final = {
 _CREATED_LATER: Final = (metric_names.SELF_HANDSHAKE, metric_names.POLICY_SET_ERRORS)
 # Which label of a metric is a policy.
 _OF_POLICIES: Final = {
-    name: each.labels.index("policy") for name, each in _METRICS.items() if "policy" in each.labels
+    name: description.labels.index("policy")
+    for name, description in _METRICS.items()
+    if "policy" in description.labels
 }
 
 
@@ -159,10 +161,10 @@ class Metrics(Exposition):
         self._metrics: dict[str, Any] = {}
         # By name and labels: prometheus-client validates labels at every look-up.
         self._series: dict[tuple[str, ...], Any] = {}
-        for name, each in _METRICS.items():
+        for name, description in _METRICS.items():
             if name not in _CREATED_LATER:
                 self._create(name)
-            for label in each.always:
+            for label in description.always:
                 self.count(name, label, by=0)
         self._duration = Histogram(
             metric_names.ADMISSION_DURATION,
@@ -176,13 +178,13 @@ class Metrics(Exposition):
         self._metrics[name] = kind(name, documentation, labels, registry=self.registry)
 
     def _of(self, name: str, *labels: str) -> Any:
-        found = self._series.get((name, *labels))
-        if found is None:
+        series = self._series.get((name, *labels))
+        if series is None:
             if name not in self._metrics:
                 self._create(name)
             metric = self._metrics[name]
-            found = self._series[name, *labels] = metric.labels(*labels) if labels else metric
-        return found
+            series = self._series[name, *labels] = metric.labels(*labels) if labels else metric
+        return series
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         """Count in the counter's series with these values of its labels."""

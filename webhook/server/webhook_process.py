@@ -87,8 +87,8 @@ async def _run(
             parts.home = Cluster(watches, default_namespace(settings.kubeconfig))
             facts = facts_from_cluster(watches, parts)
         else:
-            known = Condition(ready=True, reason=facts.reason)
-            parts.add("namespaces", lambda: known)
+            condition = Condition(ready=True, reason=facts.reason)
+            parts.add("namespaces", lambda: condition)
         client = parts.home.client if parts.home else None
         nodes = ServedNodes()
         if parts.home and settings.nodes:
@@ -99,7 +99,7 @@ async def _run(
         changed = asyncio.Event()
         bundle_of = serve_certificate(parts, settings, tls, changed.set)
         trust_clients(parts, settings, tls)
-        takes = make_handshakes(
+        reaches = make_handshakes(
             parts, settings, bundle_of, listening=https, tls=tls, drain=drain, due=changed
         )
         seconds = settings.default_toleration_seconds
@@ -122,7 +122,7 @@ async def _run(
             parts.background.append(notices.run)
         tell = notices.submit if notices else lambda _notice: None
         objects = MakingObjects(client) if client else None
-        handler = Handler(inputs, metrics, tell=tell, reaches=takes, objects=objects)
+        handler = Handler(inputs, metrics, tell=tell, reaches=reaches, objects=objects)
         workloads = WorkloadHandler(
             inputs,
             metrics,
@@ -130,7 +130,7 @@ async def _run(
             faults_of=faults_of,
             refers_to=refers_to,
             read=client.get if client else None,
-            reaches=takes,
+            reaches=reaches,
             plugins=lambda: inputs_of(classes()),
         )
         allow_descriptors(settings.max_connections)

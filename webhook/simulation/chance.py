@@ -51,10 +51,10 @@ class Chance:
             yield at
 
     def _sold_out(self) -> Iterator[tuple[float, float]]:
-        for each in self._pool.events or ():
-            if each.sold_out:
-                begin = span_seconds(each.at)
-                yield begin, begin + span_seconds(each.sold_out)
+        for event in self._pool.events or ():
+            if event.sold_out:
+                begin = span_seconds(event.at)
+                yield begin, begin + span_seconds(event.sold_out)
         at, number, times = 0.0, 0, self._pool.sold_out
         while times and at <= self._limit:
             begin = at + self._exponential(f"stock/{number}", times.every)

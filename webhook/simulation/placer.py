@@ -55,8 +55,8 @@ class Placer:
     def __init__(self, world: World, run: Run, pools: Iterable[Pool]) -> None:
         self._world = world
         self.plan = plan(_stored(run))
-        self._pools = {each.name: each for each in pools}
-        self._nodes = {each.name: _node(each) for each in self._pools.values()}
+        self._pools = {pool.name: pool for pool in pools}
+        self._nodes = {pool.name: _node(pool) for pool in self._pools.values()}
         self._groups = NodeGroups(self._nodes.values())
         self._known: dict[tuple[str, int, str], Placed] = {}
 
@@ -90,13 +90,15 @@ class Placer:
             if evaluation.allowed
             else "; ".join(evaluation.refusals or [evaluation.decision.reason])
         )
-        found = {name: obstacle(placement, asked, node) for name, node in self._nodes.items()}
-        admitted = [name for name, shut in found.items() if shut is None]
+        obstacle_by_node = {
+            name: obstacle(placement, asked, node) for name, node in self._nodes.items()
+        }
+        admitted = [name for name, shut in obstacle_by_node.items() if shut is None]
         wish = {name: _preference(placement, self._nodes[name]) for name in admitted}
         return Placed(
             owned,
             sorted(admitted, key=lambda name: (-wish[name], self._pools[name].price)),
-            [] if admitted else [(name, str(shut)) for name, shut in found.items()],
+            [] if admitted else [(name, str(shut)) for name, shut in obstacle_by_node.items()],
             why,
         )
 
@@ -116,7 +118,7 @@ def _node(pool: Pool) -> Node:
         allocatable = {name: amount(name, value) for name, value in given.items()}
     labels = {"kubernetes.io/hostname": pool.name, **(pool.labels or {})}
     taints: list[Any] = [
-        each.model_dump(by_alias=True, exclude_none=True) for each in pool.taints or ()
+        taint.model_dump(by_alias=True, exclude_none=True) for taint in pool.taints or ()
     ]
     return Node(pool.name, labels, taints, allocatable=allocatable)
 
@@ -124,7 +126,7 @@ def _node(pool: Pool) -> Node:
 def _preference(placement: PodPlacement, node: Node) -> int:
     """Return the weight by which the pod prefers the node (NodeAffinity of the scheduler)."""
     return sum(
-        each["weight"]
-        for each in placement.lists.get(PREFERRED_NODES, ())
-        if failed(each["preference"], node.labels, node.name) is None
+        term["weight"]
+        for term in placement.lists.get(PREFERRED_NODES, ())
+        if failed(term["preference"], node.labels, node.name) is None
     )

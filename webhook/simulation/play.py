@@ -91,11 +91,11 @@ class Play:
     def __init__(self, placer: Placer, spec: ScenarioSpec, *, seed: int, repetition: int) -> None:
         self._placer = placer
         self._program = spec.program
-        self._replicas = sum(each.count for each in placer.plan.run.spec.roles.values())
+        self._replicas = sum(role.count for role in placer.plan.run.spec.roles.values())
         self._until = span_seconds(spec.limit)
-        self._pools = {each.name: each for each in spec.pools}
+        self._pools = {pool.name: pool for pool in spec.pools}
         self._chance = {
-            each.name: Chance(each, seed, repetition, self._until) for each in spec.pools
+            pool.name: Chance(pool, seed, repetition, self._until) for pool in spec.pools
         }
         self._now = 0.0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -121,9 +121,9 @@ class Play:
                 self._at(end, self._schedule_all)
             for number, at in enumerate(chance.batches):
                 self._at(at, lambda pool=pool, number=number: self._batch(pool, number))  # type: ignore[misc]
-            for each in pool.events or ():
-                if each.lose:
-                    at, lose = span_seconds(each.at), each.lose
+            for event in pool.events or ():
+                if event.lose:
+                    at, lose = span_seconds(event.at), event.lose
                     self._at(at, lambda pool=pool, lose=lose: self._lose_oldest(pool, lose))  # type: ignore[misc]
 
     def ending(self) -> Ending:
@@ -159,8 +159,8 @@ class Play:
         for _ in range(_MAX_RECONCILES):
             self._progress()
             outcome = self._outcome()
-            for each in outcome.announcements:
-                self._say(f"{each.reason}: {each.message}")
+            for announcement in outcome.announcements:
+                self._say(f"{announcement.reason}: {announcement.message}")
             for action in outcome.actions:
                 self._carry_out(action)
             changed = outcome.status != self._run.status
@@ -198,17 +198,17 @@ class Play:
             )
 
     def _health(self) -> dict[str, NodeHealth]:
-        found = {}
+        health_by_node = {}
         for pod in self._pods.values():
-            if pod.node and pod.node not in found:
+            if pod.node and pod.node not in health_by_node:
                 node = self._nodes.get(pod.node)
                 pool = pod.node.rpartition("-")[0]
-                found[pod.node] = (
+                health_by_node[pod.node] = (
                     NodeHealth(pod.node, uid=pod.node, capacity_class=pool)
                     if node
                     else NodeHealth(pod.node, since=self._lost[pod.node], capacity_class=pool)
                 )
-        return found
+        return health_by_node
 
     def _carry_out(self, action: act.Action) -> None:
         match action:
@@ -245,9 +245,9 @@ class Play:
             self._schedule_all()
 
     def _release(self, name: str) -> None:
-        for each in self._nodes.values():
-            if each.pod == name:
-                each.pod = ""
+        for node in self._nodes.values():
+            if node.pod == name:
+                node.pod = ""
 
     def _schedule_all(self) -> None:
         for name, pod in list(self._pods.items()):
@@ -263,10 +263,10 @@ class Play:
             if node.up and not node.pod and node.pool.name in pools
         ]
         if free:
-            node = min(free, key=lambda each: (pools.index(each.pool.name), each.number))
+            node = min(free, key=lambda node: (pools.index(node.pool.name), node.number))
             self._bind(name, node)
             return
-        if all(each.pod != name for each in self._nodes.values()):
+        if all(node.pod != name for node in self._nodes.values()):
             self._ask_for_node(name, pools)
         pod = self._pods[name]
         if not pod.node and not pod.unscheduled:
@@ -278,8 +278,8 @@ class Play:
 
     def _ask_for_node(self, name: str, pools: Sequence[str]) -> None:
         for pool in pools:
-            there = sum(each.pool.name == pool for each in self._nodes.values())
-            if there < self._pools[pool].nodes and self._chance[pool].in_stock(self._now):
+            node_count = sum(node.pool.name == pool for node in self._nodes.values())
+            if node_count < self._pools[pool].nodes and self._chance[pool].in_stock(self._now):
                 self._make(self._pools[pool], name)
                 return
 
@@ -340,13 +340,13 @@ class Play:
 
     def _batch(self, pool: Pool, number: int) -> None:
         for node in list(self._nodes.values()):
-            there = node.pool is pool and node.up
-            if there and self._chance[pool.name].taken(number, node.number):
+            is_running = node.pool is pool and node.up
+            if is_running and self._chance[pool.name].taken(number, node.number):
                 self._lose(node)
 
     def _lose_oldest(self, pool: Pool, most: int) -> None:
-        there = [each for each in self._nodes.values() if each.pool is pool and each.up]
-        for node in sorted(there, key=lambda each: each.number)[:most]:
+        pool_nodes = [node for node in self._nodes.values() if node.pool is pool and node.up]
+        for node in sorted(pool_nodes, key=lambda node: node.number)[:most]:
             self._lose(node)
 
     # The program.
@@ -388,13 +388,13 @@ class Play:
         if not status.ended:
             observed = Observed(pods=self._pods, nodes=self._health())
             rows += live_usage(status, collect_facts(self._run, observed), observed, now)
-        rows = [each for each in sum_usage(rows) if each.resource == REPLICAS]
-        nodes = {each.capacity_class: each.seconds / 3600 for each in rows if each.seconds}
+        rows = [usage for usage in sum_usage(rows) if usage.resource == REPLICAS]
+        nodes = {row.capacity_class: row.seconds / 3600 for row in rows if row.seconds}
         return Ending(
             phase=status.phase,
             seconds=self._now,
             cost=sum(hours * self._pools[pool].price for pool, hours in nodes.items()),
-            waiting=sum(each.waiting_seconds for each in rows) / 3600,
+            waiting=sum(row.waiting_seconds for row in rows) / 3600,
             lost=sum(nodes.values()) - self._saved * self._replicas / 3600,
             nodes=nodes,
             incidents=status.disruptions,

@@ -36,16 +36,20 @@ def svg_of(sets: Sequence[Simulated], title: str) -> bytes:
     figure = figure_class()(figsize=(10, 4), layout="constrained")
     figure.suptitle(_plain(title))
     for place, (label, attribute, unit) in zip(figure.subplots(1, 2), _AXES, strict=True):
-        for each in sets:
-            found = sorted(getattr(one, attribute) / unit for one in each.succeeded)
-            hours = [*found[:1], *found]
-            share = [100 * at / len(each.endings) for at in range(len(hours))]
+        for simulated_set in sets:
+            amounts = sorted(
+                getattr(ending, attribute) / unit for ending in simulated_set.succeeded
+            )
+            hours = [*amounts[:1], *amounts]
+            share = [100 * at / len(simulated_set.endings) for at in range(len(hours))]
             place.step(hours, share, where="post")
         place.set(xlabel=label, ylabel="runs done, in %", ylim=(0, 101))
         place.grid(visible=True, alpha=0.3)
     from matplotlib import rc_context
 
-    figure.legend([_plain(each.policies) for each in sets], loc="outside lower center")
+    figure.legend(
+        [_plain(simulated_set.policies) for simulated_set in sets], loc="outside lower center"
+    )
     file = io.BytesIO()
     # Without a date and with fixed ids, equal plots are equal files.
     with rc_context({"svg.hashsalt": "fairlead"}):

@@ -133,7 +133,7 @@ class ScenarioSpec(Strict):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Check that pools differ in their names."""
         pools = given.get("pools")
-        names = [each.get("name") if isinstance(each, dict) else None for each in pools or ()]
+        names = [pool.get("name") if isinstance(pool, dict) else None for pool in pools or ()]
         for at, name in enumerate(names):
             if name is not None and name in names[:at]:
                 yield Problem(
@@ -157,7 +157,7 @@ _FORMS: Final = Forms({KIND: Scenario}, "scenarios")
 
 def parse(file: str, content: bytes) -> tuple[Scenario, ...]:
     """Return the scenarios of one file. Raises InvalidDocuments with every finding."""
-    return tuple(each.model for each in read_files({file: content}, _FORMS).sound())
+    return tuple(document.model for document in read_files({file: content}, _FORMS).sound())
 
 
 def schema() -> dict[str, Any]:

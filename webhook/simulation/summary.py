@@ -37,7 +37,7 @@ class Simulated(NamedTuple):
     @property
     def succeeded(self) -> Sequence[Ending]:
         """The runs that succeeded."""
-        return [each for each in self.endings if each.phase == "Succeeded"]
+        return [ending for ending in self.endings if ending.phase == "Succeeded"]
 
     @property
     def done(self) -> int:
@@ -50,27 +50,30 @@ class Simulated(NamedTuple):
         counts = (self.policies, f"{len(ended)} of {len(self.endings)}")
         if not ended:
             return (*counts, *("–" for _ in HEAD[2:]))
-        hours = [each.seconds / 3600 for each in ended]
+        hours = [ending.seconds / 3600 for ending in ended]
         late = quantiles(hours, n=10)[-1] if len(hours) > 1 else hours[0]
         figures = [
-            str(mean(getattr(each, name) for each in ended))
+            str(mean(getattr(ending, name) for ending in ended))
             for name in ("cost", "incidents", "waiting", "lost")
         ]
         return (*counts, str(mean(hours)), f"{late:.3g}", *figures)
 
     def others(self) -> Iterator[str]:
         """Yield how the runs ended that did not succeed."""
-        unlike = [each for each in self.endings if each.phase != "Succeeded"]
-        for phase in sorted({each.phase for each in unlike}):
-            some = [each for each in unlike if each.phase == phase]
+        unlike = [ending for ending in self.endings if ending.phase != "Succeeded"]
+        for phase in sorted({ending.phase for ending in unlike}):
+            some = [ending for ending in unlike if ending.phase == phase]
             what = "failed" if phase == "Failed" else f"reached the limit as {phase}"
             yield f"{self.policies}: {len(some)} {what}, the first: {some[0].reason}"
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON, each repetition in its place."""
         runs = [
-            {**each._asdict(), "happenings": [one._asdict() for one in each.happenings]}
-            for each in self.endings
+            {
+                **ending._asdict(),
+                "happenings": [happening._asdict() for happening in ending.happenings],
+            }
+            for ending in self.endings
         ]
         return {"policies": self.policies, "done": self.done, "runs": runs}
 
@@ -82,8 +85,8 @@ def differences(sets: Sequence[Simulated]) -> Iterator[str]:
     """
     first = sets[0]
     values: dict[str, Callable[[Ending], float]] = {
-        "time": lambda each: each.seconds,
-        "cost": lambda each: each.cost,
+        "time": lambda ending: ending.seconds,
+        "cost": lambda ending: ending.cost,
     }
     for other in sets[1:]:
         if min(first.done, other.done) < len(first.endings):
@@ -91,27 +94,27 @@ def differences(sets: Sequence[Simulated]) -> Iterator[str]:
             yield f"{other.policies} against {first.policies}: {why}"
             continue
         parts = []
-        for what, of in values.items():
-            base = fmean(map(of, first.endings))
+        for what, measure in values.items():
+            base = fmean(map(measure, first.endings))
             pairs = zip(first.endings, other.endings, strict=True)
-            found = mean([of(b) - of(a) for a, b in pairs])
+            difference = mean([measure(b) - measure(a) for a, b in pairs])
             if base:
-                share, half = 100 * found.value / base, 100 * (found.half or 0.0) / base
+                share, half = 100 * difference.value / base, 100 * (difference.half or 0.0) / base
                 parts.append(f"{what} {share:+.0f} % ({share - half:+.0f} to {share + half:+.0f})")
         yield f"{other.policies} against {first.policies}: {', '.join(parts)}"
 
 
 def mean(numbers: Iterable[float]) -> Mean:
     """Return the mean with its interval."""
-    found = list(numbers)
-    if len(found) < 2:
-        return Mean(found[0], None)
-    return Mean(fmean(found), _WIDTH * stdev(found) / math.sqrt(len(found)))
+    values = list(numbers)
+    if len(values) < 2:
+        return Mean(values[0], None)
+    return Mean(fmean(values), _WIDTH * stdev(values) / math.sqrt(len(values)))
 
 
 def lines_of(ending: Ending) -> Iterator[str]:
     """Yield what happened in one repetition, a line each."""
-    for each in ending.happenings:
-        minutes, seconds = divmod(int(each.at), 60)
+    for happening in ending.happenings:
+        minutes, seconds = divmod(int(happening.at), 60)
         hours, minutes = divmod(minutes, 60)
-        yield f"{hours:4}:{minutes:02}:{seconds:02}  {each.what}"
+        yield f"{hours:4}:{minutes:02}:{seconds:02}  {happening.what}"

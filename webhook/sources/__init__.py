@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 def _systems() -> Iterator[System]:
-    for each in files(__package__).iterdir():
-        if each.name.endswith(".yaml"):
-            document = yaml.load(each.read_bytes(), Loader=yaml.CSafeLoader)
+    for file in files(__package__).iterdir():
+        if file.name.endswith(".yaml"):
+            document = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
             yield system(document["metadata"]["name"], document["spec"])
 
 

@@ -284,6 +284,6 @@ def _object(kind: type, raw: Mapping[str, Any]) -> Any:
 def _makers(kind: type) -> Mapping[str, tuple[str, Callable[[Any], Any]]]:
     """Return by the name of a field in files its own name, and what makes its value."""
     return {
-        re.sub("_(.)", lambda found: found[1].upper(), name): (name, _maker(wanted))
+        re.sub("_(.)", lambda match: match[1].upper(), name): (name, _maker(wanted))
         for name, wanted in get_type_hints(kind).items()
     }

@@ -177,8 +177,10 @@ class Source:
     @property
     def leads_keys(self) -> tuple[Key, ...]:
         """The keys of the leader conditions, without duplicates."""
-        conditions = (each for rule in self.leaders for each in (*rule.when, *rule.only_if))
-        return _distinct(key for each in conditions for key in each.read_keys())
+        conditions = (
+            condition for rule in self.leaders for condition in (*rule.when, *rule.only_if)
+        )
+        return _distinct(key for condition in conditions for key in condition.read_keys())
 
     def read_keys(self) -> frozenset[Key]:
         """Return every key of the pod (not of its namespace) that this row reads."""
@@ -230,8 +232,12 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
         index=_index_keys(identity, "index"),
         replicas=_index_keys(identity, "replicas"),
         leaders=tuple(
-            Leader(_conditions(each, "when"), _conditions(each, "onlyIf"), _ref(each, "unlessLed"))
-            for each in identity.get("coordinator", ())
+            Leader(
+                _conditions(coordinator, "when"),
+                _conditions(coordinator, "onlyIf"),
+                _ref(coordinator, "unlessLed"),
+            )
+            for coordinator in identity.get("coordinator", ())
         ),
         object=_ref(identity, "object"),
         note=spec.get("note", ""),
@@ -239,14 +245,16 @@ def source(name: str, spec: Mapping[str, Any]) -> Source:
 
 
 def _index_keys(identity: Mapping[str, Any], name: str) -> tuple[IndexKey, ...]:
-    return tuple(IndexKey(_key(each), _conditions(each, "when")) for each in identity.get(name, ()))
+    return tuple(
+        IndexKey(_key(entry), _conditions(entry, "when")) for entry in identity.get(name, ())
+    )
 
 
 def _read_by(keys: tuple[IndexKey, ...]) -> tuple[Key, ...]:
     return _distinct(
         key
-        for each in keys
-        for key in (*(read for when in each.when for read in when.read_keys()), each.key)
+        for index_key in keys
+        for key in (*(read for when in index_key.when for read in when.read_keys()), index_key.key)
     )
 
 
@@ -274,8 +282,11 @@ def _clauses(fact: str, identity: Mapping[str, Any]) -> tuple[tuple[Clause, ...]
         clauses.append(last)
     else:
         always = last["always"]
-    found = (Clause(_key(each), each.get("always") or _parse_words(fact, each)) for each in clauses)
-    return tuple(found), always
+    parsed_clauses = (
+        Clause(_key(clause), clause.get("always") or _parse_words(fact, clause))
+        for clause in clauses
+    )
+    return tuple(parsed_clauses), always
 
 
 def _parse_words(fact: str, raw: Mapping[str, Any]) -> Words:

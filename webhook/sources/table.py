@@ -31,7 +31,7 @@ def system(name: str, spec: Mapping[str, Any]) -> System:
         name,
         int(identity["precedence"]) if identity else -1,
         source(name, spec) if identity else None,
-        tuple(pod_kind(each) for each in spec.get("kinds", ())),
+        tuple(pod_kind(kind) for kind in spec.get("kinds", ())),
     )
 
 
@@ -57,15 +57,15 @@ class SourceTable:
     template_kinds: Mapping[tuple[str, str], Sequence[PodKind]] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        ordered = sorted(self.systems, key=lambda each: (-each.precedence, each.name))
-        rows = tuple(each.row for each in ordered if each.row is not None)
+        ordered = sorted(self.systems, key=lambda system: (-system.precedence, system.name))
+        rows = tuple(system.row for system in ordered if system.row is not None)
         by_mark: dict[str, list[tuple[int, str | None]]] = {}
         for number, row in enumerate(rows):
             for mark in row.marks:
                 if not mark.namespace:
                     by_mark.setdefault(mark.key, []).append((number, mark.value))
         keys = [key for row in rows for key in row.read_keys()]
-        kinds = _by_kind(kind for each in ordered for kind in each.kinds)
+        kinds = _by_kind(kind for system in ordered for kind in system.kinds)
         values = {
             "systems": tuple(ordered),
             "rows": rows,
@@ -75,7 +75,9 @@ class SourceTable:
             "read_annotations": frozenset(key.name for key in keys if key.annotation),
             "pod_kinds": kinds,
             "template_kinds": {
-                key: of for key, of in kinds.items() if any(each.pods for each in of)
+                key: pod_kinds
+                for key, pod_kinds in kinds.items()
+                if any(pod_kind.pods for pod_kind in pod_kinds)
             },
         }
         for name, value in values.items():
@@ -86,17 +88,17 @@ class SourceTable:
         return SourceTable((*self.systems, *more)) if more else self
 
     def with_those_of(self, other: SourceTable) -> SourceTable:
-        return self.with_systems(each for each in other.systems if each not in self.systems)
+        return self.with_systems(system for system in other.systems if system not in self.systems)
 
 
 def _by_kind(kinds: Iterable[PodKind]) -> dict[tuple[str, str], Sequence[PodKind]]:
-    found: dict[tuple[str, str], list[PodKind]] = {}
+    kinds_by_key: dict[tuple[str, str], list[PodKind]] = {}
     for kind in kinds:
-        found.setdefault((kind.group, kind.kind), []).append(kind)
-    return {key: tuple(_by_use(of)) for key, of in found.items()}
+        kinds_by_key.setdefault((kind.group, kind.kind), []).append(kind)
+    return {key: tuple(_by_use(pod_kinds)) for key, pod_kinds in kinds_by_key.items()}
 
 
 def _by_use(kinds: Sequence[PodKind]) -> list[PodKind]:
     """Return the descriptions of one kind: of some versions first, and those with pods only."""
-    useful = [each for each in kinds if each.pods or each.code] or kinds
-    return sorted(useful, key=lambda each: not each.versions)
+    useful = [kind for kind in kinds if kind.pods or kind.code] or kinds
+    return sorted(useful, key=lambda kind: not kind.versions)

@@ -33,8 +33,8 @@ def as_finding(problem: object, severity: str = "error") -> dict[str, Any]:
     """
     if isinstance(problem, str):
         return {"severity": severity, "message": problem}
-    found: dict[str, Any] = as_document(problem)
-    return found
+    document: dict[str, Any] = as_document(problem)
+    return document
 
 
 def as_document(result: Any) -> Any:
@@ -43,9 +43,9 @@ def as_document(result: Any) -> Any:
     """
     result = _members(result)
     if isinstance(result, dict):
-        return {key: as_document(each) for key, each in result.items()}
+        return {key: as_document(value) for key, value in result.items()}
     if isinstance(result, (list, tuple)):
-        return [as_document(each) for each in result]
+        return [as_document(value) for value in result]
     return result
 
 

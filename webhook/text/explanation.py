@@ -97,12 +97,14 @@ def sections(
         yield "Nodes", _nodes(nodes)
 
 
-def _policy_rows(found: Sequence[PolicyAnswer], *, every: bool) -> Iterator[Row]:
-    matching = sum(each.answer != "no" for each in found)
-    others = len(found) - matching
-    listed = found if every or others <= _MOST_OTHERS else found[:matching]
-    yield from ((each.answer, each.name, _why(each)) for each in listed)
-    if len(listed) < len(found):
+def _policy_rows(policy_answers: Sequence[PolicyAnswer], *, every: bool) -> Iterator[Row]:
+    matching = sum(policy_answer.answer != "no" for policy_answer in policy_answers)
+    others = len(policy_answers) - matching
+    listed = policy_answers if every or others <= _MOST_OTHERS else policy_answers[:matching]
+    yield from (
+        (policy_answer.answer, policy_answer.name, _why(policy_answer)) for policy_answer in listed
+    )
+    if len(listed) < len(policy_answers):
         yield "no", f"{others} others", "do not match: --all lists them, --policy NAME shows one"
 
 
@@ -157,12 +159,12 @@ def field_rows(trace: Sequence[Entry]) -> list[list[str]]:
     order = {field: at for at, field in enumerate(dict.fromkeys(e.field for e in trace))}
     return styled(
         (entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}")
-        for entry in sorted(trace, key=lambda each: order[each.field])
+        for entry in sorted(trace, key=lambda entry: order[entry.field])
     )
 
 
-def _nodes(found: Surveys) -> list[list[str]]:
-    survey = found.last
+def _nodes(surveys: Surveys) -> list[list[str]]:
+    survey = surveys.last
     width = len(str(survey.total))
     texts = [cut(shut.condition, _CONDITION) for shut in survey.shut]
     rows = [
@@ -173,7 +175,7 @@ def _nodes(found: Surveys) -> list[list[str]]:
     ]
     if survey.admitted:
         count = click.style(f"{len(survey.admitted):{width}}", fg="green")
-        what = f"open without {found.unread.what}" if found.unread.what else "open to it"
+        what = f"open without {surveys.unread.what}" if surveys.unread.what else "open to it"
         rows.insert(0, [count, f"{what}: {shortened(survey.admitted)}"])
     return rows
 
@@ -195,19 +197,25 @@ def audit_lines(replicas: Replicas, policies: PolicySet) -> Iterator[Row]:
             silent.setdefault(("unknown", f"not judged: {effect.unknown}"), []).append(policy)
         if effect.outcome == "rejects":
             who = "" if policy != TOGETHER else ", ".join(audited.policies)
-            yield from (("reject", who or policy, each) for each in effect.rejections)
+            yield from (("reject", who or policy, rejection) for rejection in effect.rejections)
     for entry in audit_entries(replicas.evaluation):
         text = f"{entry.field}: {describe_reason(entry, policies)}"
         yield entry.outcome, credited_to(entry), text
-    yield from ((word, ", ".join(found), text) for (word, text), found in silent.items())
+    yield from (
+        (word, ", ".join(policy_names), text) for (word, text), policy_names in silent.items()
+    )
 
 
-def audit_entries(found: Evaluation) -> list[Entry]:
+def audit_entries(evaluation: Evaluation) -> list[Entry]:
     """Return the new entries of the trace if policies under Audit that change pods were enforced,
     each alone."""
-    effects = found.audited.notable.values() if found.audited else ()
-    changing = (each for each in effects if each.outcome in ("changes", "not-judged") or each.nodes)
-    return [*dict.fromkeys(e for each in changing for e in each.new_entries(found.decision))]
+    effects = evaluation.audited.notable.values() if evaluation.audited else ()
+    changing = (
+        effect for effect in effects if effect.outcome in ("changes", "not-judged") or effect.nodes
+    )
+    return [
+        *dict.fromkeys(e for effect in changing for e in effect.new_entries(evaluation.decision))
+    ]
 
 
 def credited_to(entry: Entry) -> str:

@@ -68,8 +68,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 0) -
         return
     context = click.get_current_context(silent=True)
     heads = [] if context and context.meta.get(NO_HEADERS) else [head] if head else []
-    shown = [[click.style(each.upper(), bold=True) for each in row] for row in heads]
-    shown += [[" ".join(each.split()) for each in row] for row in rows]
+    shown = [[click.style(cell.upper(), bold=True) for cell in row] for row in heads]
+    shown += [[" ".join(cell.split()) for cell in row] for row in rows]
     starts = _starts([[cell or _NONE for cell in row[:-1]] for row in shown], indent)
     for row in shown:
         line = " " * indent

@@ -64,9 +64,9 @@ def _affinity(affinity: JsonObject) -> Iterator[list[str]]:
     terms = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()
     for position, term in enumerate(terms):
         yield ["or" if position else "required nodes", _term(term, "field ")]
-    for position, each in enumerate(node.get(PREFERRED) or ()):
-        text = _term(each.get("preference") or {}, "field ")
-        yield ["" if position else "preferred nodes", f"{text} (weight {each.get('weight')})"]
+    for position, preference in enumerate(node.get(PREFERRED) or ()):
+        text = _term(preference.get("preference") or {}, "field ")
+        yield ["" if position else "preferred nodes", f"{text} (weight {preference.get('weight')})"]
     for kind, lists in affinity.items():
         if kind in ("podAffinity", "podAntiAffinity"):
             for name, items in (lists or {}).items():
@@ -78,9 +78,12 @@ def _affinity(affinity: JsonObject) -> Iterator[list[str]]:
 
 def _term(term: JsonObject | Term, of_fields: str = "") -> str:
     """Return a term of node affinity, with `of_fields` before what is about fields."""
-    found = [format_requirement(each) for each in term.get("matchExpressions") or ()]
-    found += [f"{of_fields}{format_requirement(each)}" for each in term.get("matchFields") or ()]
-    return " and ".join(found) or "no node"
+    texts = [format_requirement(requirement) for requirement in term.get("matchExpressions") or ()]
+    texts += [
+        f"{of_fields}{format_requirement(requirement)}"
+        for requirement in term.get("matchFields") or ()
+    ]
+    return " and ".join(texts) or "no node"
 
 
 def field_text(field: str, value: Any) -> str:
@@ -102,16 +105,16 @@ def both_texts(field: str, has: Any, would: Any) -> tuple[str, str]:
 
     Items that only one of two lists has come first.
     """
-    one, other = _whole(field, _own_first(has, would)), _whole(field, _own_first(would, has))
-    if one == other:
+    text, other = _whole(field, _own_first(has, would)), _whole(field, _own_first(would, has))
+    if text == other:
         # Equal texts may have values that differ in members with defaults.
-        one, other = _json(has), _json(would)
-    return apart(one, other, _MAX_CHARACTERS)
+        text, other = _json(has), _json(would)
+    return apart(text, other, _MAX_CHARACTERS)
 
 
 def both_fields(field: str, has: Any, would: Any) -> tuple[str, str]:
-    one, other = both_texts(field, has, would)
-    return _with_name(field, has, one), _with_name(field, would, other)
+    text, other = both_texts(field, has, would)
+    return _with_name(field, has, text), _with_name(field, would, other)
 
 
 def _with_name(field: str, value: Any, text: str) -> str:
@@ -122,7 +125,7 @@ def _with_name(field: str, value: Any, text: str) -> str:
 def _own_first(value: Any, other: Any) -> Any:
     if not isinstance(value, list) or not isinstance(other, list):
         return value
-    return sorted(value, key=lambda each: each in other)
+    return sorted(value, key=lambda element: element in other)
 
 
 def _json(value: Any) -> str:
@@ -143,7 +146,7 @@ def _whole(field: str, value: Any) -> str:
 
 def _by_key(value: Any) -> Any:
     if isinstance(value, list):
-        return [_by_key(each) for each in value]
+        return [_by_key(element) for element in value]
     if isinstance(value, dict):
         return {key: _by_key(value[key]) for key in sorted(value)}
     return value

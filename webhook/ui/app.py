@@ -114,13 +114,13 @@ class Pages:
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
-        one = "/runs/{namespace:name}/{name:name}"
+        run_path = "/runs/{namespace:name}/{name:name}"
         live = [
             *self._kept_current("/runs", "runs", lambda: self._runs, self._list),
-            *self._kept_current(one, "run", lambda: self._runs, self._details),
-            *self._kept_current(one + "/cost", "cost", lambda: self._runs, self._cost),
+            *self._kept_current(run_path, "run", lambda: self._runs, self._details),
+            *self._kept_current(run_path + "/cost", "cost", lambda: self._runs, self._cost),
             *self._kept_current(
-                one + "/{role:name}/{index:number}", "log", lambda: self._runs, self._log
+                run_path + "/{role:name}/{index:number}", "log", lambda: self._runs, self._log
             ),
             *self._kept_current("/cluster", "cluster", lambda: self._pools, self._overview),
             Route("/findings", self.findings),
@@ -180,14 +180,14 @@ class Pages:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         try:
             question = Question(texts, self.texts.policies)
-            found = await self.worker.ask(question, request.is_disconnected)
+            answer = await self.worker.ask(question, request.is_disconnected)
         except TooMuch:
             why = f"no answer within {SECONDS:g} s: give fewer policies or objects"
             why += "; an error of the program is in the terminal"
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
-        html = self._page("answer.html", found._asdict())
-        marks = [each._asdict() for each in found.marks]
-        return JSONResponse({"marks": marks, "html": html, "test": found.test})
+        html = self._page("answer.html", answer._asdict())
+        marks = [mark._asdict() for mark in answer.marks]
+        return JSONResponse({"marks": marks, "html": html, "test": answer.test})
 
     async def compare(self, request: Request) -> Response:
         """Compare what the form asks for, and lead to the page of it."""
@@ -239,9 +239,9 @@ class Pages:
         here = f"/{path.split('/')[1]}"
 
         async def page(request: Request) -> Response:
-            found = {**await values(request), **request.path_params}
-            found["query"] = str(request.query_params)
-            return HTMLResponse(self._page(f"{template}.html", found, here))
+            page_values = {**await values(request), **request.path_params}
+            page_values["query"] = str(request.query_params)
+            return HTMLResponse(self._page(f"{template}.html", page_values, here))
 
         async def live(request: Request) -> Response:
             async def make() -> str:
@@ -276,9 +276,9 @@ class Pages:
         place = request.path_params
         try:
             classes = self._pools.by_run().get((place["namespace"], place["name"]), "")
-            found = await self._runs.details(**place)
-            silence = "" if found["report"].ended else await self._silence()
-            return {"trouble": "", "classes": classes, "silence": silence, **found}
+            details = await self._runs.details(**place)
+            silence = "" if details["report"].ended else await self._silence()
+            return {"trouble": "", "classes": classes, "silence": silence, **details}
         except FairleadError as error:
             return {"trouble": str(error), "silence": "", "report": None}
 

@@ -78,7 +78,7 @@ def answer(question: Question) -> Found:
             problems = str(error).splitlines()
         except (OSError, ValueError) as error:
             problems = [f"{question.old} or {question.new} cannot be read: {error}"]
-        return Found(None, [one_line(each.replace(f"{folder}/", "")) for each in problems])
+        return Found(None, [one_line(problem.replace(f"{folder}/", "")) for problem in problems])
 
 
 def _compare(question: Question, folder: Path) -> Outcome:
@@ -146,7 +146,7 @@ class Selected(NamedTuple):
 def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
     """Return the changes with all that is wanted; the kinds count without the wanted kind."""
     words = wanted.words.lower().split()
-    found = []
+    changes = []
     for change in outcome.changes:
         policies = change.policies or (_NO_POLICY,)
         if wanted.namespace not in ("", change.namespace) or (
@@ -154,27 +154,27 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
         ):
             continue
         objects = [
-            each
-            for each in change.objects
-            if all(word in f"{each.object} {each.pods}".lower() for word in words)
+            group
+            for group in change.objects
+            if all(word in f"{group.object} {group.pods}".lower() for word in words)
         ]
         if objects:
-            count = sum(each.count for each in objects)
-            found.append(replace(change, objects=objects, count=count))
+            count = sum(group.count for group in objects)
+            changes.append(replace(change, objects=objects, count=count))
     kinds: Counter[str] = Counter()
-    for each in found:
-        kinds[each.change] += each.count
-    found = [each for each in found if wanted.kind in ("", each.change)]
-    part, at, pages = paged(found, page, PAGE)
-    sums = summed(found)
+    for matching_change in changes:
+        kinds[matching_change.change] += matching_change.count
+    changes = [change for change in changes if wanted.kind in ("", change.change)]
+    part, at, pages = paged(changes, page, PAGE)
+    sums = summed(changes)
     return Selected(
         answer=outcome.answer,
         remarks=list(report.remarks(outcome)),
         kinds={kind: (report.TITLES[kind], kinds[kind]) for kind in KINDS if kinds[kind]},
         sums=sums[:MOST_ROWS],
         rows_more=max(0, len(sums) - MOST_ROWS),
-        changes=[report.shown(each, outcome.nodes) for each in part],
-        found=len(found),
+        changes=[report.shown(change, outcome.nodes) for change in part],
+        found=len(changes),
         page=at,
         pages=pages,
     )
@@ -207,13 +207,13 @@ class Changes:
                 folder,
             )
             try:
-                found = await self._worker.ask(question, gone)
+                result = await self._worker.ask(question, gone)
             except TooMuch:
                 why = f"no answer within {SECONDS:g} s: give a namespace, or use fairlead diff"
-                found = Found(None, [why])
+                result = Found(None, [why])
         # In a cluster several people may use the pages.
         key = secrets.token_urlsafe(9)
-        self._kept[key] = question, found
+        self._kept[key] = question, result
         while len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return key
@@ -221,13 +221,13 @@ class Changes:
     def page(self, given: Mapping[str, str], number: int) -> dict[str, Any]:
         """Return what the page shows: a comparison by its key, with a filter, or only a form."""
         key = given.get("of", "")
-        question, found = self._kept.get(key, (None, Found(None)))
+        question, result = self._kept.get(key, (None, Found(None)))
         wanted = Filter(*(given.get(name, "") for name in Filter._fields))
         gone = ["This comparison is no longer kept: compare again."]
 
         def address(**other: object) -> str:
             parameters = {"of": key, **wanted._asdict(), **other}
-            return f"?{urlencode({name: each for name, each in parameters.items() if each})}"
+            return f"?{urlencode({name: value for name, value in parameters.items() if value})}"
 
         return {
             "of": key,
@@ -235,11 +235,11 @@ class Changes:
             "old": question.old if question else self.places[0],
             "new": question.new if question else EDITOR,
             "texts": (question.texts if question else self.texts)._asdict(),
-            "problems": gone if key and not question else found.problems,
+            "problems": gone if key and not question else result.problems,
             "wanted": wanted,
-            "notes": found.outcome.notes if found.outcome else [],
-            "sets": (found.outcome.old, found.outcome.new) if found.outcome else (),
-            "selected": select(found.outcome, wanted, number) if found.outcome else None,
+            "notes": result.outcome.notes if result.outcome else [],
+            "sets": (result.outcome.old, result.outcome.new) if result.outcome else (),
+            "selected": select(result.outcome, wanted, number) if result.outcome else None,
             "address": address,
         }
 

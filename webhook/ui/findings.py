@@ -43,15 +43,15 @@ async def findings(client: Client, namespace: str) -> dict[str, Any]:
     """Ask as `fairlead doctor` does, and read the reports of a namespace, or of all."""
     kinds = {kind for check in CHECKS for kind in check.reads}
     within = (namespace,) if namespace else ()
-    found: dict[str, Any] = {"trouble": "", "doctor": None}
+    values: dict[str, Any] = {"trouble": "", "doctor": None}
     try:
         reader = Reader(client, kinds)
         state = await reader.read_cluster(datetime.now(UTC), webhook.__version__, within)
     except ClusterError as error:
-        found["trouble"] = str(error)
+        values["trouble"] = str(error)
     else:
-        found["doctor"] = document(diagnose(state))
-    return {**found, **await _reports(client, namespace)}
+        values["doctor"] = document(diagnose(state))
+    return {**values, **await _reports(client, namespace)}
 
 
 async def _reports(client: Client, namespace: str) -> dict[str, Any]:
@@ -62,14 +62,16 @@ async def _reports(client: Client, namespace: str) -> dict[str, Any]:
         lacking = error.status == HTTPStatus.NOT_FOUND
         why = "The cluster has no policy reports." if lacking else str(error)
         return {"results": [], "more": 0, "without": why}
-    reports = [each for each in listed if each["metadata"]["name"] == NAME]
+    reports = [
+        policy_report for policy_report in listed if policy_report["metadata"]["name"] == NAME
+    ]
     results = [
-        _result(each, row)
-        for each in reports
-        for row in _items(each.get("results"))
+        _result(policy_report, row)
+        for policy_report in reports
+        for row in _items(policy_report.get("results"))
         if isinstance(row, dict)
     ]
-    results.sort(key=lambda each: (FIRST[each.result], each))
+    results.sort(key=lambda result: (FIRST[result.result], result))
     without = "" if reports else "Nobody has written a policy report."
     return {
         "results": results[:MAX_RESULTS],
@@ -91,7 +93,7 @@ def _result(report: Mapping[str, Any], row: Mapping[str, Any]) -> Result:
         str(row.get("policy") or ""),
         str(row.get("rule") or ""),
         ", ".join(
-            str(each.get("name")) for each in _items(row.get("resources")) if isinstance(each, dict)
+            str(item.get("name")) for item in _items(row.get("resources")) if isinstance(item, dict)
         ),
         str(row.get("message") or ""),
     )
@@ -101,9 +103,9 @@ async def explained(client: Client, namespace: str, name: str) -> dict[str, Any]
     """Return why a pod is where it is, or nowhere: what `fairlead explain pod` prints."""
     values: dict[str, Any] = {"namespace": namespace, "name": name, "lines": [], "notes": []}
     try:
-        found = await ask(client, [ObjectReference("pod", name)], namespace, (), CLUSTER)
-        values["lines"] = list(map(click.unstyle, report.lines(found, Focus())))
-        values["notes"] = [*found.unjudged, *found.notes]
+        answers = await ask(client, [ObjectReference("pod", name)], namespace, (), CLUSTER)
+        values["lines"] = list(map(click.unstyle, report.lines(answers, Focus())))
+        values["notes"] = [*answers.unjudged, *answers.notes]
     except FairleadError as error:
         values["notes"] = str(error).splitlines()
     return values

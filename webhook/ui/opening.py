@@ -58,9 +58,9 @@ def opened_pages(address: str, token: str) -> Iterator[Callable[[], None]]:
         shutil.rmtree(folder, ignore_errors=True)
 
     # These would end the process at once, and the file would stay.
-    for each in (signal.SIGHUP, signal.SIGTERM):
-        if signal.getsignal(each) is signal.SIG_DFL:
-            signal.signal(each, lambda number, _: sys.exit(128 + number))
+    for signal_number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(signal_number) is signal.SIG_DFL:
+            signal.signal(signal_number, lambda number, _: sys.exit(128 + number))
     try:
         _open(_write_form(folder, address, token).as_uri())
         yield remove

@@ -77,8 +77,8 @@ class Texts(NamedTuple):
     def read(cls, body: bytes | bytearray) -> Texts:
         """Parse a JSON object with the texts. Raises ValueError."""
         given = orjson.loads(body)
-        known = given if isinstance(given, dict) else {}
-        texts = [each for name in cls._fields if isinstance(each := known.get(name), str)]
+        values = given if isinstance(given, dict) else {}
+        texts = [text for name in cls._fields if isinstance(text := values.get(name), str)]
         if len(texts) < len(cls._fields):
             raise ValueError(f"want an object with texts: {', '.join(cls._fields)}")
         return cls(*texts)
@@ -155,29 +155,29 @@ def answer(question: Question) -> Answer:
     minute = datetime.now(UTC).replace(second=0, microsecond=0)
     documents, judged, node_objects, nodes, of_nodes = _judged(texts.policies, texts.nodes, minute)
     problems += of_nodes
-    known = nodes or None
+    given_nodes = nodes or None
     if texts.nodes.strip() and not nodes:
         notes.append("The nodes' text has no node: which nodes admit the pods is not known.")
     marks = [
-        Mark("policies", each.line, each.column, each.severity, each.text)
-        for each in condensed(judged.findings)
+        Mark("policies", finding.line, finding.column, finding.severity, finding.text)
+        for finding in condensed(judged.findings)
     ]
     if not documents.documents and not documents.errors:
         notes.append("There are no policies here: pods stay as they are.")
     objects = list(objects_in("manifests.yaml", texts.manifests.encode(), problems))
     groups: list[Group] = []
-    found: list[Replicas] = []
+    replica_groups: list[Replicas] = []
     change = None
-    if judged.policies and not any(each.is_fault for each in judged.findings):
-        world = with_nodes(unread_world(judged.policies), known)
+    if judged.policies and not any(finding.is_fault for finding in judged.findings):
+        world = with_nodes(unread_world(judged.policies), given_nodes)
         offline = offline_of(world, objects, problems, _NAMESPACE)
-        found = decisions(offline, problems)
-        notes += [*offline.describe_unknown("the manifests"), *unknown_facts(found)]
+        replica_groups = decisions(offline, problems)
+        notes += [*offline.describe_unknown("the manifests"), *unknown_facts(replica_groups)]
         classes = list(judged.policies.classes.values())
-        titles = {each.name: title_of(each, classes) for each in nodes}
-        groups = [_group(each, nodes, titles) for each in found[:MOST_SHOWN]]
+        titles = {node.name: title_of(node, classes) for node in nodes}
+        groups = [_group(replicas, nodes, titles) for replicas in replica_groups[:MOST_SHOWN]]
         change = _change(question.before, offline)
-        notes += [] if found or problems else ["No object makes pods."]
+        notes += [] if replica_groups or problems else ["No object makes pods."]
     else:
         notes.append("A set with these errors is not served: correct them to see the pods.")
     for line in dict.fromkeys(problems):
@@ -185,13 +185,22 @@ def answer(question: Question) -> Answer:
             marks.append(mark)
         else:
             notes.append(line)
-    valid = {each.name for each in nodes}
-    written = [each for each in node_objects if each.kind == "Node" and each.name in valid]
-    cases = [_case(each, group.result) for each, group in zip(found, groups, strict=False)]
+    valid = {node.name for node in nodes}
+    written = [
+        node_object
+        for node_object in node_objects
+        if node_object.kind == "Node" and node_object.name in valid
+    ]
+    cases = [
+        _case(replicas, group.result)
+        for replicas, group in zip(replica_groups, groups, strict=False)
+    ]
     test = _policy_test(cases, written) if cases else ""
     if len(marks) > MOST_MARKS:
         notes.append(f"and {len(marks) - MOST_MARKS:,} more findings, which are not shown")
-    return Answer(marks[:MOST_MARKS], notes, groups, max(0, len(found) - MOST_SHOWN), test, change)
+    return Answer(
+        marks[:MOST_MARKS], notes, groups, max(0, len(replica_groups) - MOST_SHOWN), test, change
+    )
 
 
 @lru_cache(maxsize=2)
@@ -199,12 +208,12 @@ def _judged(policies: str, nodes: str, now: datetime) -> _Judged:
     """Judge the policies, which stay the same while somebody writes a manifest."""
     problems: list[str] = []
     objects = list(objects_in("nodes.yaml", nodes.encode(), problems))
-    found = nodes_among(objects, problems)
+    given_nodes = nodes_among(objects, problems)
     documents = policy_documents.parse({"policies.yaml": policies.encode()})
     judged = judge_set(
-        documents, AT_ONCE, now=now, nodes=found or None, compiler=_COMPILER, memory=_MEMORY
+        documents, AT_ONCE, now=now, nodes=given_nodes or None, compiler=_COMPILER, memory=_MEMORY
     )
-    return _Judged(documents, judged, objects, found, problems)
+    return _Judged(documents, judged, objects, given_nodes, problems)
 
 
 def _change(before: str, offline: Offline) -> Change | None:
@@ -213,15 +222,17 @@ def _change(before: str, offline: Offline) -> Change | None:
         old = load({"policies.yaml": before.encode()}).policies
         if old.hash == offline.policies.hash:
             return None
-        found = difference_report.report(Judge(old, offline.world).of_templates(offline.templates))
+        pod_report = difference_report.report(
+            Judge(old, offline.world).of_templates(offline.templates)
+        )
     except (InvalidDocuments, UnreadableInput):
         return None
     world = offline.world
     count = None if world.nodes is None else len(world.nodes)
-    outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], found)
+    outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], pod_report)
     if not outcome.pods.total:
         return None
-    parts = [report.shown(each, count) for each in outcome.changes[:MOST_SHOWN]]
+    parts = [report.shown(change, count) for change in outcome.changes[:MOST_SHOWN]]
     return Change(outcome.answer, parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 
@@ -233,19 +244,19 @@ def _policy_test(cases: Sequence[JsonObject], nodes: Sequence[Object]) -> str:
         "policies": ["policies.yaml"],
     }
     if nodes:
-        document["nodes"] = [_node_of_test(each.value) for each in nodes]
+        document["nodes"] = [_node_of_test(node.value) for node in nodes]
     document["tests"] = cases
     return yaml_text(document)
 
 
 def _node_of_test(node: JsonObject) -> JsonObject:
-    found = {
+    fields = {
         "name": node["metadata"]["name"],
         "labels": node["metadata"].get("labels"),
         "taints": (node.get("spec") or {}).get("taints"),
         "allocatable": (node.get("status") or {}).get("allocatable"),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _case(replicas: Replicas, result: PodsResult) -> JsonObject:
@@ -258,7 +269,9 @@ def _case(replicas: Replicas, result: PodsResult) -> JsonObject:
     expected: JsonObject = {"result": result.result}
     if result.result in WITH_REASON:
         expected["reason"] = result.reason
-    expected["policies"] = [each.name for each in result.policies if each.answer == "applies"]
+    expected["policies"] = [
+        policy_answer.name for policy_answer in result.policies if policy_answer.answer == "applies"
+    ]
     last = result.nodes and (result.nodes.after or result.nodes.before)
     if last and result.result not in WITHOUT_PLACEMENT:
         expected["runsOn"] = last.admitted
@@ -276,11 +289,11 @@ def _case(replicas: Replicas, result: PodsResult) -> JsonObject:
 
 def _mark(line: str) -> Mark | None:
     """Return the mark of a line about a file: `manifests.yaml:3:5: Job/a: spec: …`."""
-    found = _LINE.fullmatch(line)
-    editor = found and _EDITORS.get(found["file"])
-    if not (found and editor):
+    match = _LINE.fullmatch(line)
+    editor = match and _EDITORS.get(match["file"])
+    if not (match and editor):
         return None
-    return Mark(editor, int(found["line"]), int(found["column"]), "error", found["text"])
+    return Mark(editor, int(match["line"]), int(match["column"]), "error", match["text"])
 
 
 def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str]) -> Group:
@@ -291,6 +304,8 @@ def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str])
         word=word_of(replicas),
         result=result,
         diff=list(diff_lines(replicas)),
-        shut=[(each.condition, len(each.nodes)) for each in last.shut] if last else (),
+        shut=[(exclusion.condition, len(exclusion.nodes)) for exclusion in last.shut]
+        if last
+        else (),
         pools=list(islice(pools(nodes, titles, last), MOST_POOLS)) if last else (),
     )

@@ -105,9 +105,9 @@ def pod_of(raw: Mapping[str, Any]) -> PodOfRun | None:
     if not of_run or status.get("phase") in _ENDED:
         return None
     waits = [
-        str(each.get("message") or "")
-        for each in status.get("conditions") or ()
-        if each.get("type") == "PodScheduled" and each.get("status") == "False"
+        str(condition.get("message") or "")
+        for condition in status.get("conditions") or ()
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
     ]
     return PodOfRun(
         namespace=metadata["namespace"],
@@ -137,11 +137,11 @@ class Pools(Watching):
 
         By namespace and name. A pod without a node, or on one without a class, is left out.
         """
-        found: dict[tuple[str, str], list[str]] = {}
+        nodes_by_run: dict[tuple[str, str], list[str]] = {}
         for pod in self.pods.items().values():
             if pod.run:
-                found.setdefault((pod.namespace, pod.run), []).append(pod.node)
-        return {run: on_classes(self._health, nodes) for run, nodes in found.items()}
+                nodes_by_run.setdefault((pod.namespace, pod.run), []).append(pod.node)
+        return {run: on_classes(self._health, nodes) for run, nodes in nodes_by_run.items()}
 
     async def judged(self) -> dict[str, Any]:
         """Return the findings about the policies, as `fairlead check` has them."""
@@ -149,13 +149,13 @@ class Pools(Watching):
         return {"findings": judged.findings if judged else None, "notes": notes}
 
     async def _judge(self) -> _Judged:
-        nodes = [each.node for each in self._nodes.items().values()]
+        nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         try:
             objects = await read_whole_objects(self.client)
-            there = await read_classes(self.client)
+            classes = await read_classes(self.client)
         except ClusterError as error:
             return None, [f"The policies are not read: {error}"], []
-        asked = dict(objects), there, nodes
+        asked = dict(objects), classes, nodes
         if self._judged is None or self._judged[0] != asked:
             # It may take seconds, in which other pages are not to wait.
             self._judged = asked, await asyncio.to_thread(_judged, *asked)
@@ -165,28 +165,28 @@ class Pools(Watching):
         """Return what the page shows; without the policies, if they cannot be read."""
         now = datetime.now(UTC)
         judged, notes, unknown = await self._judge()
-        nodes = [each.node for each in self._nodes.items().values()]
+        nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         pods = list(self.pods.items().values())
-        waiting = sorted((each for each in pods if not each.node), key=lambda each: each.since)
+        waiting = sorted((pod for pod in pods if not pod.node), key=lambda pod: pod.since)
         return {
             "pools": pool_rows(nodes, pods, _classes(judged), _NO_CLASS if judged else _UNKNOWN),
             "empty": _empty(judged),
-            "unreached": [(each.count, _taints(each.node)) for each in unknown],
+            "unreached": [(node_group.count, _taints(node_group.node)) for node_group in unknown],
             "findings": judged.findings if judged else None,
             "notes": notes,
-            "waiting": [(each, format_age(each.since, now)) for each in waiting[:MOST_WAITING]],
+            "waiting": [(pod, format_age(pod.since, now)) for pod in waiting[:MOST_WAITING]],
             "more": max(0, len(waiting) - MOST_WAITING),
         }
 
 
 def _judged(
-    objects: Mapping[str, bytes], there: Mapping[str, Mapping[str, Any]], nodes: Sequence[Node]
+    objects: Mapping[str, bytes], classes: Mapping[str, Mapping[str, Any]], nodes: Sequence[Node]
 ) -> _Judged:
     unknown: list[Alike] = []
-    given = check_report.CheckInput(sorted(objects), Objects().documents(objects), nodes, there)
+    given = check_report.CheckInput(sorted(objects), Objects().documents(objects), nodes, classes)
     judged = check_report.check(given, datetime.now(UTC), AT_ONCE)
     if judged and judged.policies and judged.policies.policies:
-        unknown = unreached(judged.policies, nodes, there.get("RuntimeClass", {}))
+        unknown = unreached(judged.policies, nodes, classes.get("RuntimeClass", {}))
     return judged, list(check_report.notes(given, judged)) if judged else [], unknown
 
 
@@ -195,17 +195,17 @@ def _taints(node: Node) -> str:
 
 
 def _classes(judged: SetJudgement | None) -> Sequence[CapacityClass]:
-    known = judged.policies if judged else None
-    return list(known.classes.values()) if known else []
+    policies = judged.policies if judged else None
+    return list(policies.classes.values()) if policies else []
 
 
 def _empty(judged: SetJudgement | None) -> list[str]:
     """Return the classes without a node that do not make nodes on demand."""
     reaches = judged.feasibility.reaches if judged and judged.feasibility else ()
     return [
-        each.name
-        for each in reaches
-        if each.kind == "CapacityClass" and not each.chosen and not each.on_demand
+        reach.name
+        for reach in reaches
+        if reach.kind == "CapacityClass" and not reach.chosen and not reach.on_demand
     ]
 
 
@@ -221,8 +221,8 @@ def pool_rows(
     count: Counter[str] = Counter()
     cordoned: Counter[str] = Counter()
     for node in nodes:
-        own = [each for each in classes if is_of(each, node)]
-        title = ", ".join(sorted(each.name for each in own)) or without
+        node_classes = [capacity_class for capacity_class in classes if is_of(capacity_class, node)]
+        title = ", ".join(sorted(capacity_class.name for capacity_class in node_classes)) or without
         of_node[node.name] = title
         count[title] += 1
         cordoned[title] += node.unschedulable
@@ -262,21 +262,21 @@ def pools(nodes: Sequence[Node], titles: Mapping[str, str], survey: SurveyResult
         by_title.setdefault(titles[node.name], []).append(square)
     for title, squares in by_title.items():
         shown, rest = squares[:MOST_SQUARES], squares[MOST_SQUARES:]
-        open_rest = sum(not each.why for each in rest)
-        admitted = sum(not each.why for each in squares)
+        open_rest = sum(not square.why for square in rest)
+        admitted = sum(not square.why for square in squares)
         yield Pool(title, shown, admitted, len(squares), (open_rest, len(rest) - open_rest))
 
 
 def title_of(node: Node, classes: Sequence[CapacityClass]) -> str:
     """Return what nodes of one pool have in common: classes, and labels and taints of no class."""
-    own = [each for each in classes if is_of(each, node)]
-    known = set(_OF_EACH_NODE).union(*(each.keys for each in own))
-    labels = [f"{key}={node.labels[key]}" for key in sorted(node.labels.keys() - known)]
+    node_classes = [capacity_class for capacity_class in classes if is_of(capacity_class, node)]
+    class_keys = set(_OF_EACH_NODE).union(*(capacity_class.keys for capacity_class in node_classes))
+    labels = [f"{key}={node.labels[key]}" for key in sorted(node.labels.keys() - class_keys)]
     taints = [
         f"taint {taint_text(taint)}"
         for taint in node.taints
-        if not any(taint in each.taints for each in own)
+        if not any(taint in capacity_class.taints for capacity_class in node_classes)
     ]
     cordon = ["cordoned"] if node.unschedulable else []
-    names = [each.name for each in own]
+    names = [capacity_class.name for capacity_class in node_classes]
     return ", ".join([*names, *labels, *taints, *cordon]) or "no labels"

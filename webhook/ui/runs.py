@@ -66,7 +66,7 @@ class Runs(Watching):
         classes: on which their pods are, by namespace and name.
         """
         wanted = words.lower().split()
-        found = [
+        matching_rows = [
             row
             for row in self.rows.items().values()
             if all(
@@ -74,8 +74,8 @@ class Runs(Watching):
                 for word in wanted
             )
         ]
-        phases = Counter(row.phase for row in found)
-        rows = [row for row in found if not phase or row.phase == phase]
+        phases = Counter(row.phase for row in matching_rows)
+        rows = [row for row in matching_rows if not phase or row.phase == phase]
         rows.sort(key=lambda row: (row.created, row.namespace, row.name), reverse=True)
         part, at, pages = paged(rows, page, PAGE)
         now = datetime.now(UTC)
@@ -94,7 +94,7 @@ class Runs(Watching):
             "message": message_of(report, now),
             "roles": _by_role(report),
             "settings": setting_rows(report.settings),
-            "notes": {each.name: note_of(each, now) for each in report.replicas},
+            "notes": {replica.name: note_of(replica, now) for replica in report.replicas},
             "timeline": timeline.svg(report, now),
             "most": MOST_SQUARES,
         }
@@ -102,16 +102,20 @@ class Runs(Watching):
     async def cost(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what one Run used until now, and what it cost. Raises ClusterError."""
         run = await fetch_run(self.client, namespace, name)
-        (found,), notes = await costs_of(self.client, namespace, [run])
+        (run_cost,), notes = await costs_of(self.client, namespace, [run])
         status = RunStatus.read(run.get("status"))
         lost = [
-            (cause.lower(), len(known), format_span(sum(each.seconds_lost or 0 for each in known)))
+            (
+                cause.lower(),
+                len(incidents),
+                format_span(sum(incident.seconds_lost or 0 for incident in incidents)),
+            )
             for cause in ("Disruption", "Failure")
-            if (known := [each for each in status.incidents if each.cause == cause])
+            if (incidents := [incident for incident in status.incidents if incident.cause == cause])
         ]
         return {
-            "cost": found,
-            "estimate": estimate_of(found),
+            "cost": run_cost,
+            "estimate": estimate_of(run_cost),
             "lost": lost,
             "notes": notes,
             "span": format_span,
@@ -126,14 +130,14 @@ class Runs(Watching):
         sources = await find_sources(self.client, namespace, run, wanted)
         lines: deque[str] = deque(maxlen=LAST_LINES)
         problems = [f"{replicas}: {why}" for replicas, why in without_pods(status, sources, wanted)]
-        problems += [each.waiting for each in sources if not each.started]
-        started = [each for each in sources if each.started]
+        problems += [source.waiting for source in sources if not source.started]
+        started = [source for source in sources if source.started]
         async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
             lines += [_COLOUR.sub("", line[:_LOG_LINE_MAX_CHARACTERS]) for line in piece.lines]
             problems += [piece.problem] if piece.problem else []
         environment = [
             row
-            for pod in dict.fromkeys(each.pod for each in sources)
+            for pod in dict.fromkeys(source.pod for source in sources)
             for row in await self._environment(namespace, pod)
         ]
         return {"lines": list(lines), "problems": problems, "environment": environment}
@@ -141,11 +145,11 @@ class Runs(Watching):
     async def _environment(self, namespace: str, pod: str) -> list[tuple[str, str, str]]:
         """Return container, name and value of each variable; of others' values only where they
         are from."""
-        found = await self.client.find(pods_path(namespace).path_of(pod))
+        manifest = await self.client.find(pods_path(namespace).path_of(pod))
         return [
-            (each["name"], *_variable(entry))
-            for each in _containers(found)
-            for entry in [*(each.get("env") or ()), *(each.get("envFrom") or ())]
+            (container["name"], *_variable(entry))
+            for container in _containers(manifest)
+            for entry in [*(container.get("env") or ()), *(container.get("envFrom") or ())]
         ]
 
 
@@ -157,11 +161,13 @@ def _containers(pod: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 def _variable(entry: Mapping[str, Any]) -> tuple[str, str]:
     """Return name and value of an entry of env or envFrom."""
     source = entry.get("valueFrom") or {
-        key: each for key, each in entry.items() if key.endswith("Ref")
+        key: value for key, value in entry.items() if key.endswith("Ref")
     }
-    for kind, each in source.items():
+    for kind, reference in source.items():
         parts = " ".join(
-            str(each[key]) for key in ("name", "key", "fieldPath", "resource") if key in each
+            str(reference[key])
+            for key in ("name", "key", "fieldPath", "resource")
+            if key in reference
         )
         return entry.get("name") or f"{entry.get('prefix', '')}*", f"from {kind}: {parts}"
     return entry["name"], str(entry.get("value") or "")
@@ -169,6 +175,6 @@ def _variable(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 def _by_role(report: Report) -> dict[str, list[Any]]:
     roles: dict[str, list[Any]] = {}
-    for each in report.replicas:
-        roles.setdefault(each.role or "pods", []).append(each)
+    for replica in report.replicas:
+        roles.setdefault(replica.role or "pods", []).append(replica)
     return roles

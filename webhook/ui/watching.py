@@ -55,14 +55,14 @@ class Watching:
 
     @property
     def _needed(self) -> list[_Collection]:
-        return [each for each in self._collections if each.required]
+        return [collection for collection in self._collections if collection.required]
 
     async def synced(self, seconds: float) -> None:
         """Return when all are read once, or after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                for each in self._needed:
-                    await each.cache.wait_synced()
+                for collection in self._needed:
+                    await collection.cache.wait_synced()
         except TimeoutError:
             return
 
@@ -80,8 +80,8 @@ class Watching:
     def trouble(self) -> str:
         """Why what is shown may be old or missing; empty if it is current."""
         troubles = dict.fromkeys(watch.trouble() for watch in self._begun if watch.required)
-        if found := "; ".join(filter(None, troubles)):
-            return f"This may be old or not whole: {found}"
-        if not all(each.cache.synced for each in self._needed):
+        if text := "; ".join(filter(None, troubles)):
+            return f"This may be old or not whole: {text}"
+        if not all(collection.cache.synced for collection in self._needed):
             return "The cluster is not read yet."
         return ""

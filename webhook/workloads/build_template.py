@@ -40,23 +40,23 @@ def built_template(view: ObjectView, build: Build) -> BuiltTemplate | None:
 
 
 def _spec(view: ObjectView, build: Build, start: JsonObject) -> JsonObject:
-    own = start.get("spec") if build.template else start
-    spec: JsonObject = dict(own) if isinstance(own, dict) else {}
+    written_spec = start.get("spec") if build.template else start
+    spec: JsonObject = dict(written_spec) if isinstance(written_spec, dict) else {}
     for name, fields in build.default.items():
-        if not spec.get(name) and (found := _first(view, fields)):
-            spec[name] = found
+        if not spec.get(name) and (value := _first(view, fields)):
+            spec[name] = value
     for name, fields in build.set.items():
-        if found := _first(view, fields):
-            spec[name] = found
+        if value := _first(view, fields):
+            spec[name] = value
     for name, fields in build.add.items():
         for field in fields:
-            if found := _sum(spec.get(name), view.value(field)):
-                spec[name] = found
+            if value := _sum(spec.get(name), view.value(field)):
+                spec[name] = value
     containers = [
-        {"name": build.container, **each}
+        {"name": build.container, **container}
         for field in build.containers
-        for each in _listed(view.value(field))
-        if isinstance(each, dict)
+        for container in _listed(view.value(field))
+        if isinstance(container, dict)
     ]
     if containers or not spec.get("containers"):
         every = [*_listed(spec.get("containers")), *containers]
@@ -65,8 +65,8 @@ def _spec(view: ObjectView, build: Build, start: JsonObject) -> JsonObject:
 
 
 def _metadata(view: ObjectView, build: Build, start: JsonObject) -> JsonObject:
-    own = start.get("metadata") if build.template else None
-    metadata: JsonObject = dict(own) if isinstance(own, dict) else {}
+    written_metadata = start.get("metadata") if build.template else None
+    metadata: JsonObject = dict(written_metadata) if isinstance(written_metadata, dict) else {}
     for key, fields in (("labels", build.labels), ("annotations", build.annotations)):
         for field in fields:
             metadata[key] = _sum(metadata.get(key), view.value(field))
@@ -89,7 +89,7 @@ def _write(
             _put(value, path, _sum(at(value, path), _difference(old, new)) if added else new)
     start = (*view.path(build.template), "metadata") if build.template else ()
     for key, fields in (("labels", build.labels), ("annotations", build.annotations)):
-        old, new = (each.get("metadata", {}).get(key) or {} for each in (before, after))
+        old, new = (template.get("metadata", {}).get(key) or {} for template in (before, after))
         changed = {name: text for name, text in new.items() if old.get(name) != text}
         if changed and (fields or start):
             path = view.path(fields[-1]) if fields else (*start, key)
@@ -123,23 +123,23 @@ def _put(value: JsonObject, path: Path, new: Any) -> None:
 
 
 def _first(view: ObjectView, fields: Sequence[Field]) -> Any:
-    return next((value for each in fields if (value := view.value(each))), None)
+    return next((value for field in fields if (value := view.value(field))), None)
 
 
-def _sum(one: Any, other: Any) -> Any:
+def _sum(base: Any, other: Any) -> Any:
     """Return two mappings or lists as one; the later value of a key counts."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return {**one, **other}
-    if isinstance(one, list) and isinstance(other, list):
-        return [*one, *(each for each in other if each not in one)]
-    return one if other is None else other
+    if isinstance(base, dict) and isinstance(other, dict):
+        return {**base, **other}
+    if isinstance(base, list) and isinstance(other, list):
+        return [*base, *(item for item in other if item not in base)]
+    return base if other is None else other
 
 
 def _difference(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {key: value for key, value in new.items() if old.get(key) != value}
     if isinstance(old, list) and isinstance(new, list):
-        return [each for each in new if each not in old]
+        return [item for item in new if item not in old]
     return new
 
 
@@ -192,11 +192,11 @@ class ObjectView:
         )
 
     def _choose(self, choices: Sequence[Choice], facts: Mapping[str, Any]) -> str:
-        found: Any = None
+        value: Any = None
         for choice in choices:
             if choice == "unknown":
                 return UNKNOWN
-            found = facts.get(choice, choice) if isinstance(choice, str) else self.value(choice)
-            if found:
+            value = facts.get(choice, choice) if isinstance(choice, str) else self.value(choice)
+            if value:
                 break
-        return "" if found is None else str(found)
+        return "" if value is None else str(value)

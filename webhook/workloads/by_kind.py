@@ -43,19 +43,19 @@ def templates_of_known_kind(source: Object, sources: SourceTable) -> list[PodTem
 
     A missing template is left out.
     """
-    known = _kind_in(source.value, sources)
-    if known is None:
+    pod_kind = _kind_in(source.value, sources)
+    if pod_kind is None:
         return None
-    found = _by_kind(ObjectView(source, source.name, sources), known, ())
-    return [each for each in found if isinstance(each.template, dict)]
+    templates = _by_kind(ObjectView(source, source.name, sources), pod_kind, ())
+    return [template for template in templates if isinstance(template.template, dict)]
 
 
 def claim_names(source: Object, sources: SourceTable) -> Iterator[str]:
     """Yield the names of the volumes that the object's controller adds to its pods."""
-    known = _kind_in(source.value, sources)
-    if known is None:
+    pod_kind = _kind_in(source.value, sources)
+    if pod_kind is None:
         return
-    for view, kind in _made_kinds(ObjectView(source, source.name, sources), known):
+    for view, kind in _made_kinds(ObjectView(source, source.name, sources), pod_kind):
         yield from filter(None, map(_claim_name, _claims(view, kind)))
 
 
@@ -73,20 +73,20 @@ def _claim_name(claim: JsonObject) -> str:
 
 def fields_not_read(source: Object, sources: SourceTable) -> Iterator[Path]:
     """Yield the paths of present fields that describe or change pods, and are not read."""
-    known = _kind_in(source.value, sources)
-    if known is None:
+    pod_kind = _kind_in(source.value, sources)
+    if pod_kind is None:
         return
-    for view, kind in _made_kinds(ObjectView(source, source.name, sources), known):
+    for view, kind in _made_kinds(ObjectView(source, source.name, sources), pod_kind):
         for field in kind.not_read:
             path = view.path(field)
-            if any(each is not None for each in _flattened(source.value, path)):
+            if any(value is not None for value in _flattened(source.value, path)):
                 yield path
 
 
 def _kind_in(value: Any, sources: SourceTable) -> PodKind | None:
     group, _, version = str(at(value, ("apiVersion",)) or "").rpartition("/")
     kinds = sources.template_kinds.get((group, str(at(value, ("kind",)))), ())
-    return next((each for each in kinds if not each.versions or version in each.versions), None)
+    return next((kind for kind in kinds if not kind.versions or version in kind.versions), None)
 
 
 def _like(view: ObjectView, pods: Pods) -> tuple[ObjectView, PodKind] | None:
@@ -97,11 +97,11 @@ def _like(view: ObjectView, pods: Pods) -> tuple[ObjectView, PodKind] | None:
     name = view.fill(like.name, {"name": view.name})
     if like.object is not None:
         root = view.path(like.object)
-        known = _kind_in(at(view.source.value, root), view.sources)
+        pod_kind = _kind_in(at(view.source.value, root), view.sources)
         made = ObjectView(
             view.source, name, view.sources, (*root, "spec"), (*root, "metadata"), root
         )
-        return None if known is None else (made, known)
+        return None if pod_kind is None else (made, pod_kind)
     spec = view.path(like.spec) if like.spec else ()
     metadata = view.path(like.metadata) if like.metadata else _ABSENT
     kinds = view.sources.template_kinds[like.group, like.kind]
@@ -122,7 +122,7 @@ def _by_kind(
     for pods in kind.pods:
         if made := _like(view, pods):
             if _exist(pods, view):
-                yield from _by_kind(*made, [*((view, each) for each in pods.adds), *outer])
+                yield from _by_kind(*made, [*((view, addition) for addition in pods.adds), *outer])
         elif pods.like is None:
             yield from _of_pods(view, kind, pods, outer)
 
@@ -131,8 +131,8 @@ def _of_pods(
     view: ObjectView, kind: PodKind, pods: Pods, outer: Sequence[tuple[ObjectView, Addition]]
 ) -> Iterator[PodTemplate]:
     entries = list(_entries(view, pods))
-    parts = [each.fill(pods.part, facts) for each, facts in entries]
-    groups = [_count(each, pods) for each, _ in entries]
+    parts = [entry_view.fill(pods.part, facts) for entry_view, facts in entries]
+    groups = [_count(entry_view, pods) for entry_view, _ in entries]
     for position, (entry, about) in enumerate(entries):
         members = _product(entry, pods.times) // max(_product(entry, pods.over), 1) - pods.less
         built = built_template(entry, pods.build) if pods.build else None
@@ -149,15 +149,15 @@ def _of_pods(
             "allGroups": sum(groups),
         }
         added = [
-            each
-            for each in (*((entry, addition) for addition in pods.adds), *outer)
-            if _holds(each[1].when, each[0], facts, parts)
+            pair
+            for pair in (*((entry, addition) for addition in pods.adds), *outer)
+            if _holds(pair[1].when, pair[0], facts, parts)
         ]
         first = entry.number([pods.first], 0) if pods.first else 0
         place, claims = _place(entry, pods), list(_claims(view, kind))
         if kind.only_mounted:
             mounted = _mounted(built.value if built else at(view.source.value, place))
-            claims = [each for each in claims if _claim_name(each) in mounted]
+            claims = [claim for claim in claims if _claim_name(claim) in mounted]
         made = partial(
             _additions,
             added,
@@ -187,7 +187,7 @@ def _count(view: ObjectView, pods: Pods) -> int:
 
 
 def _product(view: ObjectView, fields: Sequence[Field]) -> int:
-    return prod(view.number([each]) for each in fields)
+    return prod(view.number([field]) for field in fields)
 
 
 def _place(entry: ObjectView, pods: Pods) -> Path:
@@ -214,19 +214,19 @@ def _volumes(
     """
     owner = labels.get(_POD_NAME, name)
     return [
-        each
-        if "name" in each
+        claim
+        if "name" in claim
         else {
-            "name": _claim_name(each) or f"{name}-{position}",
-            "persistentVolumeClaim": {"claimName": f"{_claim_name(each)}-{owner}"},
+            "name": _claim_name(claim) or f"{name}-{position}",
+            "persistentVolumeClaim": {"claimName": f"{_claim_name(claim)}-{owner}"},
         }
-        for position, each in enumerate(claims)
+        for position, claim in enumerate(claims)
     ]
 
 
 def _exist(pods: Pods, view: ObjectView) -> bool:
     return _holds(pods.when, view, {}, ()) and (
-        not pods.any_of or any(view.value(each) is not None for each in pods.any_of)
+        not pods.any_of or any(view.value(field) is not None for field in pods.any_of)
     )
 
 
@@ -278,7 +278,9 @@ def _varies(addition: Addition) -> bool:
     """Return True if replicas of one template get different texts, or some get none."""
     texts = (*addition.labels.values(), *addition.annotations.values())
     named = {choice for text in texts for piece in text for choice in piece}
-    return not BY_INDEX.isdisjoint(named) or any(each.fact == "index" for each in addition.when)
+    return not BY_INDEX.isdisjoint(named) or any(
+        condition.fact == "index" for condition in addition.when
+    )
 
 
 def _additions(
@@ -293,13 +295,18 @@ def _additions(
     """Return what a controller adds to one replica; later additions replace earlier ones."""
     labels: dict[str, Any] = {}
     annotations: dict[str, Any] = {}
-    known = {**facts, **numbers(index)}
+    pod_facts = {**facts, **numbers(index)}
     for view, addition in added:
-        if any(each.fact == "index" and index not in (each.among or ()) for each in addition.when):
+        if any(
+            condition.fact == "index" and index not in (condition.among or ())
+            for condition in addition.when
+        ):
             continue
-        known["name"] = view.name
-        labels |= {key: view.fill(text, known) for key, text in addition.labels.items()}
-        annotations |= {key: view.fill(text, known) for key, text in addition.annotations.items()}
+        pod_facts["name"] = view.name
+        labels |= {key: view.fill(text, pod_facts) for key, text in addition.labels.items()}
+        annotations |= {
+            key: view.fill(text, pod_facts) for key, text in addition.annotations.items()
+        }
         copied = view.value(addition.labels_from) if addition.labels_from else None
         labels |= copied if isinstance(copied, dict) else {}
     return ReplicaAdditions(labels, annotations, owner, bare, volumes(labels))
@@ -329,10 +336,10 @@ def _owner(source: Object) -> JsonObject:
 
 def _flattened(value: Any, path: Path) -> Iterator[Any]:
     """Yield the values at a path; a list on the way contributes each of its items."""
-    for each in value if isinstance(value, list) else [value]:
-        if isinstance(each, list):
-            yield from _flattened(each, path)
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, list):
+            yield from _flattened(item, path)
         elif not path:
-            yield each
-        elif isinstance(each, dict):
-            yield from _flattened(each.get(path[0]), path[1:])
+            yield item
+        elif isinstance(item, dict):
+            yield from _flattened(item.get(path[0]), path[1:])

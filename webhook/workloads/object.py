@@ -43,8 +43,8 @@ class Object:
     @property
     def metadata(self) -> JsonObject:
         """Its metadata; empty if absent or invalid."""
-        found = self.value.get("metadata")
-        return found if isinstance(found, dict) else {}
+        metadata = self.value.get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
 
     @property
     def is_labelled(self) -> bool:
@@ -62,8 +62,8 @@ class Object:
 
     @property
     def namespace(self) -> str:
-        found = self.metadata.get("namespace")
-        return found if isinstance(found, str) and found else self.default_namespace
+        namespace = self.metadata.get("namespace")
+        return namespace if isinstance(namespace, str) and namespace else self.default_namespace
 
     @property
     def title(self) -> str:

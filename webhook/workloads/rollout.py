@@ -58,7 +58,9 @@ def kept_of(workload: JsonObject) -> Kept | None:
     if kind != "StatefulSet" or not partition:
         return None
     below = count_at(workload, _ORDINALS, 0) + partition
-    before, after = (at(workload, ("status", f"{each}Revision")) for each in ("current", "update"))
+    before, after = (
+        at(workload, ("status", f"{state}Revision")) for state in ("current", "update")
+    )
     revision = str(before) if before and before != after else ""
     source = f"its revision {revision}" if revision else ""
     return Kept(f"its partition keeps the pods below {below}", below, source, revision)
@@ -68,10 +70,10 @@ def at_revision(workload: Object, revision: JsonObject) -> Object | None:
     """Return the workload with the template of a ControllerRevision; None if it is not its own."""
     owners = at(revision, ("metadata", "ownerReferences"))
     uid = workload.metadata.get("uid")
-    own = isinstance(owners, list) and any(at(each, ("uid",)) == uid for each in owners)
-    found = at(revision, ("data", "spec", "template"))
-    if not own or not isinstance(found, dict):
+    is_owner = isinstance(owners, list) and any(at(owner, ("uid",)) == uid for owner in owners)
+    raw_template = at(revision, ("data", "spec", "template"))
+    if not is_owner or not isinstance(raw_template, dict):
         return None
-    template = {key: value for key, value in found.items() if key != "$patch"}
+    template = {key: value for key, value in raw_template.items() if key != "$patch"}
     spec = {**workload.value["spec"], "template": template}
     return replace(workload, value={**workload.value, "spec": spec})

@@ -82,7 +82,7 @@ def is_bound(pod: JsonObject) -> bool:
         return False
     managed = pod["metadata"].get("managedFields")
     entries = managed if isinstance(managed, list) else ()
-    return not any("f:nodeName" in _spec_of(each) for each in entries)
+    return not any("f:nodeName" in _spec_of(entry) for entry in entries)
 
 
 def has_edited_tolerations(pod: JsonObject) -> bool:
@@ -96,11 +96,11 @@ def has_edited_tolerations(pod: JsonObject) -> bool:
     if names.KUEUE_PODSET in (metadata.get("labels") or {}) or not isinstance(managed, list):
         return False
     created = str(metadata.get("creationTimestamp") or "")
-    for each in managed:
-        spec = _spec_of(each)
+    for entry in managed:
+        spec = _spec_of(entry)
         if "f:tolerations" in spec:
             # One client may have done both: the entry then has the later time.
-            later = bool(created) and str(each.get("time") or "") > created
+            later = bool(created) and str(entry.get("time") or "") > created
             if later or "f:containers" not in spec:
                 return True
     return False
@@ -121,22 +121,23 @@ def with_defaults(
     defaulttolerationseconds.
     """
     filled = {
-        each.name: default_priority_class if each.of_cluster else each.filled_in
-        for each in FIELDS
-        if each.of_cluster or each.filled_in is not None
+        field.name: default_priority_class if field.of_cluster else field.filled_in
+        for field in FIELDS
+        if field.of_cluster or field.filled_in is not None
     }
     spec = {**pod["spec"]}
     spec |= {key: value for key, value in filled.items() if value != "" and _unset(spec, key)}
-    own = spec.get("tolerations") or []
+    tolerations = spec.get("tolerations") or []
     added = [
         {"key": key, "operator": "Exists", "effect": NO_EXECUTE, "tolerationSeconds": seconds}
         for key, seconds in toleration_seconds.items()
         if not any(
-            each.get("key") in (None, "", key) and each.get("effect") in (None, "", NO_EXECUTE)
-            for each in own
+            toleration.get("key") in (None, "", key)
+            and toleration.get("effect") in (None, "", NO_EXECUTE)
+            for toleration in tolerations
         )
     ]
-    return {**pod, "spec": {**spec, "tolerations": [*own, *added]} if added else spec}
+    return {**pod, "spec": {**spec, "tolerations": [*tolerations, *added]} if added else spec}
 
 
 def _unset(spec: JsonObject, key: str) -> bool:
@@ -154,7 +155,7 @@ def normal(value: Any) -> Any:
     Authors write `values: []`, `matchLabels: {}`, `value: ""` and nulls, which are not stored.
     """
     if isinstance(value, list):
-        return [normal(each) for each in value]
+        return [normal(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
@@ -172,14 +173,18 @@ def _spec_of(managed: Any) -> JsonObject:
 
 def _unmerged(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unmerged(each) for each in value]
+        return [_unmerged(item) for item in value]
     if not isinstance(value, dict):
         return value
     result = {key: _unmerged(part) for key, part in value.items()}
     selector = result.get("labelSelector")
     if isinstance(selector, dict) and isinstance(selector.get("matchExpressions"), list):
         # The API server rejects a pod whose selector also has such a key from its author.
-        left = [each for each in selector["matchExpressions"] if not _is_merged(each, value)]
+        left = [
+            expression
+            for expression in selector["matchExpressions"]
+            if not _is_merged(expression, value)
+        ]
         selector = {key: part for key, part in selector.items() if key != "matchExpressions"}
         result["labelSelector"] = {**selector, "matchExpressions": left} if left else selector
     return result

@@ -113,8 +113,8 @@ class PodTemplate:
         """The template as written, or as the controller makes it."""
         if self.built is not None:
             return self.built.value
-        found: JsonObject = at(self.source.value, self.path)
-        return found
+        template: JsonObject = at(self.source.value, self.path)
+        return template
 
     @property
     def inner_selector(self) -> OwnerSelector | None:
@@ -148,9 +148,9 @@ class PodTemplate:
         if metadata is None or isinstance(metadata, dict):
             metadata = dict(metadata or {})
             for key, added in (("labels", made.labels), ("annotations", made.annotations)):
-                own = metadata.get(key)
-                if added and (own is None or isinstance(own, dict)):
-                    metadata[key] = {**_unknown(added), **(own or {}), **_known(added)}
+                written_entries = metadata.get(key)
+                if added and (written_entries is None or isinstance(written_entries, dict)):
+                    metadata[key] = {**_unknown(added), **(written_entries or {}), **_known(added)}
             if made.owner:
                 metadata["ownerReferences"] = [made.owner]
         return {
@@ -198,11 +198,11 @@ class PodTemplate:
         if self.is_pod:
             value = self.source.value
             return as_stored(pod, value) if is_stored(value) else pod
-        made, own = self.made(index), dict(self.template.get("metadata") or {})
-        metadata = dict(own)
+        made, template_metadata = self.made(index), dict(self.template.get("metadata") or {})
+        metadata = dict(template_metadata)
         for key, added in (("labels", made.labels), ("annotations", made.annotations)):
             now = pod["metadata"].get(key) or {}
-            written = (own.get(key) or {}).items()
+            written = (template_metadata.get(key) or {}).items()
             members = {k: v if k in added else now.get(k, v) for k, v in written}
             members |= {k: v for k, v in now.items() if k not in added}
             if members:
@@ -226,8 +226,8 @@ class PodTemplate:
         if self.built is None:
             return (*self.path, *path)
         if path[:1] == ("spec",) and len(path) > 1:
-            found = self.built.path_of(str(path[1]))
-            return self.path if found is None else (*found, *path[2:])
+            source_path = self.built.path_of(str(path[1]))
+            return self.path if source_path is None else (*source_path, *path[2:])
         at_labels = path[:2] == ("metadata", "labels")
         return (*self.built.labels_at, *path[2:]) if at_labels else self.path
 
@@ -279,11 +279,15 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_volumes(spec: Any, added: Sequence[JsonObject]) -> Any:
     """Return a pod's spec with volumes; one of an invalid type stays unchanged."""
-    own = spec.get("volumes") if isinstance(spec, dict) else None
-    if not added or not isinstance(spec, dict) or not (own is None or isinstance(own, list)):
+    written_volumes = spec.get("volumes") if isinstance(spec, dict) else None
+    if (
+        not added
+        or not isinstance(spec, dict)
+        or not (written_volumes is None or isinstance(written_volumes, list))
+    ):
         return spec
-    names = {each["name"] for each in added}
-    kept = [each for each in own or () if at(each, ("name",)) not in names]
+    names = {volume["name"] for volume in added}
+    kept = [volume for volume in written_volumes or () if at(volume, ("name",)) not in names]
     return {**spec, "volumes": [*kept, *added]}
 
 
@@ -328,8 +332,8 @@ def at(value: Any, path: Path) -> Any:
 
 def count_at(value: Any, path: Path, default: int = 1) -> int:
     """Return the number at a path, such as spec.replicas; the default if there is none."""
-    found = number_of_pods(at(value, path))
-    return default if found is None else found
+    count = number_of_pods(at(value, path))
+    return default if count is None else count
 
 
 def number_of_pods(value: Any) -> int | None:

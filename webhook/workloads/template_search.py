@@ -57,17 +57,17 @@ def pod_templates(
     refer.
     """
     if is_train_job(source):
-        found = templates_of_train_job(source, among, sources)
+        templates = templates_of_train_job(source, among, sources)
     else:
-        found = templates_of_known_kind(source, sources) or list(
+        templates = templates_of_known_kind(source, sources) or list(
             _by_shape(source, source.value, ())
         )
     if (group_of(source), source.kind) in SELECTING:
         selector = selector_of(source.value)
-        found = [replace(each, selector=selector) for each in found]
-    if len(found) > 1 and any(_leads(each, sources) for each in found):
-        return [replace(each, led=True) for each in found]
-    return found
+        templates = [replace(template, selector=selector) for template in templates]
+    if len(templates) > 1 and any(_leads(template, sources) for template in templates):
+        return [replace(template, led=True) for template in templates]
+    return templates
 
 
 def _leads(template: PodTemplate, sources: SourceTable) -> bool:
@@ -80,8 +80,8 @@ def _keys(template: PodTemplate) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the labels and annotations of the first replica, as far as they are valid."""
     metadata = template.pod(0).get("metadata")
     labels, annotations = (
-        {key: text for key, text in found.items() if isinstance(text, str)}
-        if isinstance(found := at(metadata, (name,)), dict)
+        {key: text for key, text in mapping.items() if isinstance(text, str)}
+        if isinstance(mapping := at(metadata, (name,)), dict)
         else {}
         for name in ("labels", "annotations")
     )
@@ -96,13 +96,17 @@ def _by_shape(source: Object, value: Any, path: Path) -> Iterator[PodTemplate]:
     elif isinstance(value, dict):
         if _is_template(value):
             counts = ((*path[:-1], "replicas"), (*path, "replicas"))
-            found = ((each, count_problem(at(source.value, each))) for each in counts)
+            problems = (
+                (count_path, count_problem(at(source.value, count_path))) for count_path in counts
+            )
             yield PodTemplate(
                 source,
                 path,
                 _part(source, path),
                 _count(source, path),
-                miscounted=tuple((each, message) for each, message in found if message),
+                miscounted=tuple(
+                    (count_path, message) for count_path, message in problems if message
+                ),
             )
             return
         for key, child in value.items():
@@ -116,7 +120,7 @@ def _is_template(value: JsonObject) -> bool:
     return (
         isinstance(containers, list)
         and bool(containers)
-        and all(isinstance(each, dict) and "name" in each for each in containers)
+        and all(isinstance(container, dict) and "name" in container for container in containers)
     )
 
 
@@ -145,59 +149,61 @@ def unread(objects: Sequence[Object], sources: SourceTable = SHIPPED) -> list[st
     field that describes or changes pods and is not read. Kinds that are known to create no pods are
     skipped.
     """
-    found = [each for each in objects if not each.is_own_run]
-    without = [each for each in found if not pod_templates(each, found, sources)]
-    jobs = [each for each in without if is_train_job(each)]
+    documents = [document for document in objects if not document.is_own_run]
+    without = [
+        document for document in documents if not pod_templates(document, documents, sources)
+    ]
+    jobs = [document for document in without if is_train_job(document)]
     return [
-        *_without_template((each for each in without if each not in jobs), sources),
+        *_without_template((document for document in without if document not in jobs), sources),
         *(
-            f"{each.title} makes pods of {runtime_title(each)}, which is not given beside it"
-            for each in jobs
+            f"{job.title} makes pods of {runtime_title(job)}, which is not given beside it"
+            for job in jobs
         ),
-        *_not_read(found, sources),
-        *_unmarked(found, sources),
+        *_not_read(documents, sources),
+        *_unmarked(documents, sources),
     ]
 
 
 def _not_read(objects: Iterable[Object], sources: SourceTable) -> Iterator[str]:
     """Yield a line per kind and field."""
     made: dict[tuple[str, str], list[str]] = {}
-    for each in objects:
-        for path in fields_not_read(each, sources):
-            made.setdefault((each.kind, path_text(path)), []).append(each.name)
+    for document in objects:
+        for path in fields_not_read(document, sources):
+            made.setdefault((document.kind, path_text(path)), []).append(document.name)
     for (kind, field), names_of in made.items():
         which = first_few([f"{kind}/{name}" for name in names_of], _NAMED)
         yield f"{which}: {field} can change pods, and is not read"
 
 
 def _unmarked(objects: Sequence[Object], sources: SourceTable) -> Iterator[str]:
-    for each in objects:
-        for template in pod_templates(each, objects, sources):
+    for document in objects:
+        for template in pod_templates(document, objects, sources):
             labels, annotations = _keys(template)
             if template.unmarked and identify(labels, annotations, {}, sources) is None:
-                yield f"{each.title}, {template.part}: {template.unmarked}"
+                yield f"{document.title}, {template.part}: {template.unmarked}"
 
 
 def _without_template(objects: Iterable[Object], sources: SourceTable) -> list[str]:
     made: dict[str, list[Object]] = {}
     unknown: dict[str, None] = {}
-    for each in objects:
-        group = group_of(each)
-        kinds = sources.pod_kinds.get((group, each.kind), ())
+    for document in objects:
+        group = group_of(document)
+        kinds = sources.pod_kinds.get((group, document.kind), ())
         if kinds and not any(kind.code for kind in kinds):
-            made.setdefault(each.kind, []).append(each)
+            made.setdefault(document.kind, []).append(document)
         elif group not in _NO_OTHERS and not group.endswith(_OF_KUBERNETES):
-            unknown[each.kind] = None
-    lines = [_line(kind, found, sources) for kind, found in made.items()]
+            unknown[document.kind] = None
+    lines = [_line(kind, documents, sources) for kind, documents in made.items()]
     if unknown:
         which = ", ".join(unknown)
         lines.append(f"it is unknown whether {which} makes pods: it has no pod template")
     return lines
 
 
-def _line(kind: str, found: Sequence[Object], sources: SourceTable) -> str:
-    first = found[0]
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+def _line(kind: str, documents: Sequence[Object], sources: SourceTable) -> str:
+    first = documents[0]
+    more = f" and {len(documents) - 1} more" if len(documents) > 1 else ""
     which = f"{first.title}{more}"
     if (group_of(first), kind) in sources.template_kinds:
         return f"{kind} makes pods; the pod template is missing: {which}"

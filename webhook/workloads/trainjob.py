@@ -71,24 +71,26 @@ def templates_of_train_job(
     }
     return [
         replace(
-            each,
+            template,
             source=source,
             path=("spec", "runtimeRef"),
             miscounted=_miscounted(source, runtime),
-            built=BuiltTemplate(each.template, _LABELS_AT),
+            built=BuiltTemplate(template.template, _LABELS_AT),
         )
-        for each in templates_of_known_kind(Object(source.file, value), sources) or []
+        for template in templates_of_known_kind(Object(source.file, value), sources) or []
     ]
 
 
 def _miscounted(source: Object, runtime: Object) -> tuple[tuple[Path, str], ...]:
     """Return path and message of a number of nodes that is none, of the job or its runtime."""
-    own, shared = ("spec", "trainer", "numNodes"), ("spec", "mlPolicy", "numNodes")
-    found: list[tuple[Path, str]] = [(own, count_problem(at(source.value, own)))]
+    trainer_path, shared = ("spec", "trainer", "numNodes"), ("spec", "mlPolicy", "numNodes")
+    problems: list[tuple[Path, str]] = [
+        (trainer_path, count_problem(at(source.value, trainer_path)))
+    ]
     if message := count_problem(at(runtime.value, shared)):
         text = f"{path_text(shared)} of {runtime.title} {message}"
-        found.append((("spec", "runtimeRef"), text))
-    return tuple((path, message) for path, message in found if message)
+        problems.append((("spec", "runtimeRef"), text))
+    return tuple((path, message) for path, message in problems if message)
 
 
 def _reference(source: Object) -> tuple[str, str]:
@@ -98,11 +100,13 @@ def _reference(source: Object) -> tuple[str, str]:
 
 def _find_runtime(source: Object, among: Sequence[Object]) -> Object | None:
     wanted = _reference(source)
-    for each in among:
-        if group_of(each) == _GROUP and (each.kind, each.name) == wanted:
-            shared = each.kind == _RUNTIMES[0] or not each.namespace or not source.namespace
-            if shared or each.namespace == source.namespace:
-                return each
+    for candidate in among:
+        if group_of(candidate) == _GROUP and (candidate.kind, candidate.name) == wanted:
+            shared = (
+                candidate.kind == _RUNTIMES[0] or not candidate.namespace or not source.namespace
+            )
+            if shared or candidate.namespace == source.namespace:
+                return candidate
     return None
 
 
@@ -147,25 +151,27 @@ def _set_resources(job: JsonObject, train_job: JsonObject) -> None:
     resources = at(train_job, ("spec", "trainer", "resourcesPerNode"))
     containers = at(job, (*_TEMPLATE, "spec", "containers"))
     if resources and isinstance(containers, list) and _step_of(job) == "trainer":
-        for each in containers:
-            if isinstance(each, dict) and each.get("name") == "node":
-                each["resources"] = resources
+        for container in containers:
+            if isinstance(container, dict) and container.get("name") == "node":
+                container["resources"] = resources
 
 
 def _patches(train_job: JsonObject, job: Any) -> Iterator[JsonObject]:
-    for each in _items(train_job, ("spec", "podTemplateOverrides")):
-        if any(at(target, ("name",)) == job for target in _items(each, ("targetJobs",))):
-            yield each
+    for patch in _items(train_job, ("spec", "podTemplateOverrides")):
+        if any(at(target, ("name",)) == job for target in _items(patch, ("targetJobs",))):
+            yield patch
     jobs = ("trainingRuntimeSpec", "template", "spec", "replicatedJobs")
-    for each in _items(train_job, ("spec", "runtimePatches")):
-        for patched in _items(each, jobs):
-            if at(patched, ("name",)) == job and isinstance(found := at(patched, _TEMPLATE), dict):
-                yield found
+    for patch in _items(train_job, ("spec", "runtimePatches")):
+        for patched in _items(patch, jobs):
+            if at(patched, ("name",)) == job and isinstance(
+                template := at(patched, _TEMPLATE), dict
+            ):
+                yield template
 
 
 def _items(value: Any, path: tuple[str, ...]) -> list[Any]:
-    found = at(value, path)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    items = at(value, path)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _merged(template: Any, patch: JsonObject) -> JsonObject:

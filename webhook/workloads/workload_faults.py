@@ -66,27 +66,27 @@ def template_faults(
                 replace(template, path=template.built.start, built=None, miscounted=()), sources
             )
         return
-    known = (group_of(source), source.kind) in sources.template_kinds
+    is_known = (group_of(source), source.kind) in sources.template_kinds
     kind = field_checks.POD if template.is_pod else field_checks.TEMPLATE
-    found = [*field_checks.faults(template.template, kind, whole=known)]
-    if known:
+    faults = [*field_checks.faults(template.template, kind, whole=is_known)]
+    if is_known:
         volumes = set(claim_names(source, sources))
         more = not is_judged(template)
         of_spec = template_rules.faults(
             template.template.get("spec"), volumes=volumes, more_volumes=more
         )
-        found += [each._replace(path=("spec", *each.path)) for each in of_spec]
+        faults += [fault._replace(path=("spec", *fault.path)) for fault in of_spec]
         metadata = template.template.get("metadata")
         if isinstance(metadata, dict):
-            found += object_rules.label_faults(metadata.get("labels"), ("metadata", "labels"))
-            found += _of_annotations(template, metadata)
+            faults += object_rules.label_faults(metadata.get("labels"), ("metadata", "labels"))
+            faults += _of_annotations(template, metadata)
         if is_judged(template):
-            found += _of_kind(template)
-    for each in found:
-        if known or each.severity == "error":
-            severity = each.severity if known else "warning"
-            yield each._replace(path=(*template.path, *each.path), severity=severity)
-    if known:
+            faults += _of_kind(template)
+    for fault in faults:
+        if is_known or fault.severity == "error":
+            severity = fault.severity if is_known else "warning"
+            yield fault._replace(path=(*template.path, *fault.path), severity=severity)
+    if is_known:
         yield from text_rules.name_faults(source.metadata)
     if is_judged(template):
         yield from _of_name(source)
@@ -131,16 +131,20 @@ def _of_selector(template: PodTemplate) -> Iterator[field_checks.Fault]:
         *field_checks.faults(selector, "LabelSelector"),
         *value_rules.faults(selector, "LabelSelector"),
     ]
-    yield from (each._replace(path=(*path, *each.path)) for each in faults)
-    if any(each.severity == "error" for each in faults):
+    yield from (fault._replace(path=(*path, *fault.path)) for fault in faults)
+    if any(fault.severity == "error" for fault in faults):
         return
     labels = as_object(at(template.template, ("metadata", "labels")))
     if kind == "Job" and spec.get("manualSelector") is not True:
         return
-    for each in expressions(as_object(selector)):
-        if not holds(each, labels.get(each["key"])):
-            one = each["operator"] == "In" and len(each["values"]) == 1
-            what = f"{each['key']}={each['values'][0]}" if one else format_requirement(each)
+    for expression in expressions(as_object(selector)):
+        if not holds(expression, labels.get(expression["key"])):
+            is_single = expression["operator"] == "In" and len(expression["values"]) == 1
+            what = (
+                f"{expression['key']}={expression['values'][0]}"
+                if is_single
+                else format_requirement(expression)
+            )
             text = f"the selector of the {kind} wants {what} of its pods"
             yield field_checks.Fault((*template.path, "metadata", "labels"), text)
             return
@@ -149,9 +153,9 @@ def _of_selector(template: PodTemplate) -> Iterator[field_checks.Fault]:
 def count_faults(template: PodTemplate, sources: SourceTable) -> Iterator[field_checks.Fault]:
     """Yield a fault for each value that is no number of pods: an error in a known kind."""
     source = template.source
-    known = (group_of(source), source.kind) in sources.pod_kinds
+    is_known = (group_of(source), source.kind) in sources.pod_kinds
     for path, message in template.miscounted:
-        if known:
+        if is_known:
             yield field_checks.Fault(path, message)
         else:
             text = f"{message}; here it is taken for {template.count}"
@@ -169,8 +173,8 @@ def _of_annotations(
         # Other controllers may add containers.
         containers=template_rules.container_names(spec) if is_judged(template) else None,
     )
-    for each in template_rules.metadata_faults(metadata, spec):
-        yield each._replace(path=("spec", *each.path))
+    for fault in template_rules.metadata_faults(metadata, spec):
+        yield fault._replace(path=("spec", *fault.path))
 
 
 def _of_kind(template: PodTemplate) -> Iterator[field_checks.Fault]:
@@ -179,9 +183,9 @@ def _of_kind(template: PodTemplate) -> Iterator[field_checks.Fault]:
     policy = spec.get("restartPolicy") if isinstance(spec, dict) else None
     allowed = _RESTARTS.get(kind)
     if isinstance(spec, dict) and allowed and (policy or "Always") not in allowed:
-        found = f"{quoted(str(policy))} is not" if policy else "is Always if it is left out: want"
-        text = f"{found} one of {', '.join(allowed)}, which a {kind} takes"
+        problem = f"{quoted(str(policy))} is not" if policy else "is Always if it is left out: want"
+        text = f"{problem} one of {', '.join(allowed)}, which a {kind} takes"
         yield field_checks.Fault(("spec", "restartPolicy"), text)
     if kind in _LASTING:
-        for each in template_rules.lasting_faults(spec, kind):
-            yield each._replace(path=("spec", *each.path))
+        for fault in template_rules.lasting_faults(spec, kind):
+            yield fault._replace(path=("spec", *fault.path))

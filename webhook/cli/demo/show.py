@@ -65,17 +65,17 @@ def run(output: str) -> None:
     examples, pods = decisions(objects), decisions(of_run)
     with loopback() as server:
         print_text(output, _head(server, objects.policies))
-        for number, each in enumerate(examples, 1):
-            server.compare(each)
-            print_text(output, _example(each, number))
-        for each in pods:
-            server.compare(each)
+        for number, replicas in enumerate(examples, 1):
+            server.compare(replicas)
+            print_text(output, _example(replicas, number))
+        for replicas in pods:
+            server.compare(replicas)
         print_text(output, _run(pods, len(examples) + 1))
         print_result(
             output,
             json=lambda: {
-                "examples": [result_of(each).document() for each in examples],
-                "run": [result_of(each).document() for each in pods],
+                "examples": [result_of(replicas).document() for replicas in examples],
+                "run": [result_of(replicas).document() for replicas in pods],
             },
             text=lambda: _end([*examples, *pods]),
         )
@@ -106,7 +106,7 @@ def _head(server: Loopback, policies: PolicySet) -> Iterator[str]:
     )
     yield ""
     yield click.style("Policies", bold=True)
-    yield from aligned([[each.name, each.description] for each in policies.policies], 2)
+    yield from aligned([[policy.name, policy.description] for policy in policies.policies], 2)
 
 
 def _example(replicas: Replicas, number: int) -> Iterator[str]:
@@ -120,15 +120,15 @@ def _example(replicas: Replicas, number: int) -> Iterator[str]:
 def _run(pods: Sequence[Replicas], number: int) -> Iterator[str]:
     yield ""
     yield _heading(number, "One file creates all pods of a run")
-    for each in pods:
-        yield from first_line(each)
-        env = each.arrival.pod["spec"]["containers"][0]["env"]
-        shown = {one["name"]: one.get("value") for one in env}
+    for replicas in pods:
+        yield from first_line(replicas)
+        env = replicas.arrival.pod["spec"]["containers"][0]["env"]
+        shown = {variable["name"]: variable.get("value") for variable in env}
         yield f"  first of them: RANK={shown['RANK']} WORLD_SIZE={shown['WORLD_SIZE']}"
 
 
 def _end(compared: Sequence[Replicas]) -> Iterator[str]:
-    count = sum(each.count for each in compared)
+    count = sum(replicas.count for replicas in compared)
     yield ""
     yield from wrapped(
         f"The webhook gave all {count} answers as shown: `fairlead preview` and `fairlead explain` "
@@ -149,9 +149,9 @@ def _commands(name: str) -> list[tuple[str, str]]:
     ]
 
 
-def _hints(found: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _hints(hints: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield click.style("Try next", bold=True)
-    yield from table((), found, 2)
+    yield from table((), hints, 2)
 
 
 def _heading(number: int, title: str) -> str:
@@ -206,8 +206,8 @@ class Loopback:
         content = answer.read()
         if answer.status != http.client.OK:
             raise ServingError(f"{answer.status} {content.decode(errors='replace')}")
-        found: dict[str, Any] = json.loads(content)["response"]
-        return found
+        response: dict[str, Any] = json.loads(content)["response"]
+        return response
 
 
 @contextlib.contextmanager

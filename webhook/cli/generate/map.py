@@ -81,7 +81,7 @@ def command(
     files = policy_texts(where, kubeconfig)
     load_sound(files)
     placed, audited = placed_of(files, default_priority_class, default_toleration_seconds)
-    found = documents(placed, entries(sources, only_namespaces))
+    manifests = documents(placed, entries(sources, only_namespaces))
     if audited:
         click.echo(f"left out, because they are under Audit: {', '.join(audited)}", err=True)
-    print_yaml(found)
+    print_yaml(manifests)

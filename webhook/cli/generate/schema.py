@@ -92,21 +92,21 @@ def command(kind: str, of: str | None, output: str | None) -> None:
 
 
 # The models take as long to import as the rest of the command: not for --help.
-def _definitions(of: str | None) -> list[dict[str, Any]]:
+def _definitions(name: str | None) -> list[dict[str, Any]]:
     from webhook.policy.crd.definitions import custom_resource_definitions
     from webhook.run.crd import custom_resource_definition
 
     policies = {
         kind.lower(): definition for kind, definition in custom_resource_definitions().items()
     }
-    found = {_RUN: custom_resource_definition(), **policies}
-    return [found[of]] if of else list(found.values())
+    definitions = {_RUN: custom_resource_definition(), **policies}
+    return [definitions[name]] if name else list(definitions.values())
 
 
 def _schema(kind: str) -> dict[str, Any]:
     if kind in _MODULES:
-        found: dict[str, Any] = import_module(_MODULES[kind]).schema()
-        return found
+        schema: dict[str, Any] = import_module(_MODULES[kind]).schema()
+        return schema
     from webhook.policy import json_schema
 
     return json_schema.schema(kind)
@@ -121,8 +121,8 @@ def _reference(kind: str) -> str:
     if kind in _MODULES:
         whole = _schema(kind)
         # Nobody writes the members of Pods.
-        for each in (whole, *whole["$defs"].values()) if kind == _PODS else ():
-            del each["required"]
+        for schema in (whole, *whole["$defs"].values()) if kind == _PODS else ():
+            del schema["required"]
         return json_schema.page_of(kind.capitalize(), whole)
     pages = json_schema.pages()
     wanted = pages if kind == json_schema.ALL else [f"{kind}.md"]

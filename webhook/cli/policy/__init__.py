@@ -17,8 +17,8 @@ COMMANDS: Final[dict[str, str]] = {
     "sources": "List the labels by which Fairlead recognizes each system's pods.",
 }
 _IN_FORCE: Final = {
-    each: f"webhook.cli.policy.in_force:{name}"
-    for each, name in (("get", "get"), ("list", "listed"), ("replicas", "replicas"))
+    command: f"webhook.cli.policy.in_force:{name}"
+    for command, name in (("get", "get"), ("list", "listed"), ("replicas", "replicas"))
 }
 
 

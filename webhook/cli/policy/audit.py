@@ -78,7 +78,7 @@ def command(
     from webhook.audited import answer_of, tally
     from webhook.questions.policies.audit_records import gather_records
 
-    if twice := next((each for each in metrics if metrics.count(each) > 1), None):
+    if twice := next((path for path in metrics if metrics.count(path) > 1), None):
         raise click.UsageError(f"{twice}: given twice; its pods would be counted twice")
     notes: list[str] = []
     counted: list[Record] | None
@@ -91,12 +91,12 @@ def command(
     rows = tally([*(counted or ()), *(now or ())])
     rows = [row for row in rows if scope.namespace in ("", row.namespace)]
     print_notes(notes)
-    known, looked = counted is not None, not metrics and now is not None
-    answer = answer_of(rows, counted=known, now=looked, asked=not metrics)
+    has_counts, looked = counted is not None, not metrics and now is not None
+    answer = answer_of(rows, counted=has_counts, now=looked, asked=not metrics)
     print_result(
         output,
-        json=lambda: {"answer": answer, **document(rows, counted=known, looked=looked)},
-        text=lambda: [*sentence(answer), *lines(rows, counted=known, looked=looked)],
+        json=lambda: {"answer": answer, **document(rows, counted=has_counts, looked=looked)},
+        text=lambda: [*sentence(answer), *lines(rows, counted=has_counts, looked=looked)],
     )
     if any(row.rejects for row in rows):
         sys.exit(FAILED)

@@ -57,16 +57,16 @@ def command(
 
     paths = paths_of(policies)
     with errors_exit(UNKNOWN):
-        found = of_files(paths) if paths else kubeconfig.ask(of_cluster)
+        report = of_files(paths) if paths else kubeconfig.ask(of_cluster)
     now = datetime.now(UTC)
-    shown = found.ordered(now, in_force=in_force)
+    shown = report.ordered(now, in_force=in_force)
     print_result(
         output,
-        json=lambda: document(found, shown, now),
-        text=lambda: lines(found, shown, now, wide=output == "wide"),
-        names=lambda: [kubectl_name(GROUP, EXCEPTION_KIND, each.exception.name) for each in shown],
+        json=lambda: document(report, shown, now),
+        text=lambda: lines(report, shown, now, wide=output == "wide"),
+        names=lambda: [kubectl_name(GROUP, EXCEPTION_KIND, row.exception.name) for row in shown],
     )
     if output in ("text", "wide"):
-        print_notes(found.notes)
-    if found.wrong:
-        fail(InvalidDocuments(found.wrong), UNKNOWN)
+        print_notes(report.notes)
+    if report.wrong:
+        fail(InvalidDocuments(report.wrong), UNKNOWN)

@@ -119,8 +119,8 @@ def get(
     if gathered.wrong:
         _print_wrong(gathered, output)
     with errors_exit(UNKNOWN):
-        found = pods_of(gathered, name)
-    print_result(output, json=lambda: found, text=lambda: report.pods(gathered, found))
+        policy_pods = pods_of(gathered, name)
+    print_result(output, json=lambda: policy_pods, text=lambda: report.pods(gathered, policy_pods))
 
 
 @click.command("replicas", cls=Command)

@@ -39,20 +39,23 @@ _COLUMNS: Final[dict[str, Callable[[Row], object]]] = {
 
 
 def listed(gathered: PoliciesInForce, now: datetime) -> Iterator[str]:
-    found = policy_rows(gathered)
-    known = gathered.policies
-    if known:
-        kinds = count_text(len(known.policies), "policy"), count_text(len(known.classes), "class")
+    rows = policy_rows(gathered)
+    policies = gathered.policies
+    if policies:
+        kinds = (
+            count_text(len(policies.policies), "policy"),
+            count_text(len(policies.classes), "class"),
+        )
         yield f"set {_hash(gathered)} of {gathered.source}: {', '.join(kinds)}; {_served(gathered)}"
         yield ""
-    if not found:
+    if not rows:
         yield (
             "There is no policy. If the webhook serves policies from files, name them: "
             "--policies PATH"
         )
         return
-    yield from _table(found, now)
-    for row in found:
+    yield from _table(rows, now)
+    for row in rows:
         if row.reason:
             yield ""
             yield click.style(f"{row.name} is not accepted", fg="red") + f": {row.reason}"
@@ -60,32 +63,32 @@ def listed(gathered: PoliciesInForce, now: datetime) -> Iterator[str]:
 
 def never(gathered: PoliciesInForce, now: datetime) -> Iterator[str]:
     every = policy_rows(gathered)
-    found = [row for row in every if row.never]
-    known = known_since(every)
-    text = f"since {known}" if known else "but earlier matches are unknown"
-    if not found:
+    rows = [row for row in every if row.never]
+    since = known_since(every)
+    text = f"since {since}" if since else "but earlier matches are unknown"
+    if not rows:
         yield f"{count_text(len(every), 'policy')}: each matched something, {text}"
         return
-    yield f"{len(found)} of {count_text(len(every), 'policy')} never matched a known pod, {text}:"
+    yield f"{len(rows)} of {count_text(len(every), 'policy')} never matched a known pod, {text}:"
     yield ""
-    yield from _table(found, now)
+    yield from _table(rows, now)
 
 
-def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
-    matching = len(found.applied)
+def pods(gathered: PoliciesInForce, policy_pods: PodsOf) -> Iterator[str]:
+    matching = len(policy_pods.applied)
     yield (
-        click.style(f"policy {found.policy}", bold=True)
-        + f": applied to live pods: {matching + len(found.no_more)}; "
-        + f"would apply today: {matching + len(found.would)}; "
-        + f"workloads: {len(found.workloads)}"
+        click.style(f"policy {policy_pods.policy}", bold=True)
+        + f": applied to live pods: {matching + len(policy_pods.no_more)}; "
+        + f"would apply today: {matching + len(policy_pods.would)}; "
+        + f"workloads: {len(policy_pods.workloads)}"
     )
     rows = []
     for word, pods in (
-        ("applied", found.applied),
-        ("no more", found.no_more),
-        ("would", found.would),
-        ("exempt", found.exempt),
-        ("workload", [(*each, None) for each in found.workloads]),
+        ("applied", policy_pods.applied),
+        ("no more", policy_pods.no_more),
+        ("would", policy_pods.would),
+        ("exempt", policy_pods.exempt),
+        ("workload", [(*workload, None) for workload in policy_pods.workloads]),
     ):
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for namespace, name, why in pods:
@@ -96,10 +99,10 @@ def pods(gathered: PoliciesInForce, found: PodsOf) -> Iterator[str]:
             for (namespace, reason), names in sorted(groups.items())
         ]
     yield from table(("state", "count", "namespace", "names"), rows)
-    if found.would:
+    if policy_pods.would:
         yield ""
         yield "would: it was not applied when they were created; fairlead explain pod NAME says why"
-    if is_audited(gathered, found.policy):
+    if is_audited(gathered, policy_pods.policy):
         yield ""
         yield (
             "under Audit, all or part of it: there it changes nothing, and fairlead policy audit "
@@ -111,7 +114,7 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
     if gathered.served is None:
         yield "it is unknown what the replicas of the webhook serve"
         return
-    rows = [[each.replica, each.hash] for each in gathered.served]
+    rows = [[served_set.replica, served_set.hash] for served_set in gathered.served]
     if gathered.compare:
         rows.append([f"({gathered.source})", _hash(gathered)])
     yield from table(("replica", "set"), rows)
@@ -122,7 +125,7 @@ def replicas(gathered: PoliciesInForce) -> Iterator[str]:
         word = "the one replica serves" if count == 1 else f"all {count} replicas serve"
         yield click.style(f"{word} the same set{which}", fg="green")
         return
-    sets = len({each.hash for each in gathered.served})
+    sets = len({served_set.hash for served_set in gathered.served})
     text = "1 set is served" if sets == 1 else f"{sets or 'no'} sets are served"
     if gathered.expected:
         text += f", and {gathered.source} has {gathered.expected} now"
@@ -136,11 +139,11 @@ def wrong(gathered: PoliciesInForce) -> Iterator[str]:
     yield click.style(f"{gathered.source}: the policies do not compile", fg="red") + (
         "; the webhook keeps the last good set:"
     )
-    yield from (f"  {each}" for each in gathered.wrong)
+    yield from (f"  {problem}" for problem in gathered.wrong)
 
 
-def _table(found: Sequence[Row], now: datetime) -> Iterator[str]:
-    aged = [row._replace(last_match=format_age(row.last_match or "", now)) for row in found]
+def _table(listed_rows: Sequence[Row], now: datetime) -> Iterator[str]:
+    aged = [row._replace(last_match=format_age(row.last_match or "", now)) for row in listed_rows]
     rows = [[str(column(row)) for column in _COLUMNS.values()] for row in aged]
     yield from table([*_COLUMNS], rows)
 

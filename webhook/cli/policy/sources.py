@@ -118,7 +118,7 @@ def _fields(source: Source) -> Iterator[tuple[str, str]]:
         ("index", source.index, source.index_keys),
         ("replicas", source.replicas, source.replicas_keys),
     ):
-        if any(each.when for each in given):
+        if any(key.when for key in given):
             yield field, "from " + ", ".join(map(str, keys))
         elif given:
             yield field, ", else ".join(map(str, keys))

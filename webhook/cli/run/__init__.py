@@ -28,7 +28,7 @@ COMMANDS: Final[dict[str, str]] = {
 
 
 _CHANGES: Final = {
-    each: f"webhook.cli.run.changing:{each}" for each in ("suspend", "resume", "delete")
+    command: f"webhook.cli.run.changing:{command}" for command in ("suspend", "resume", "delete")
 }
 
 

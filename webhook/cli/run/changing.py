@@ -96,14 +96,14 @@ def _command(
             raise click.UsageError(f"give names, --selector, {ways}")
         if targets.are_chosen and everything:
             raise click.UsageError("--all is for all Runs: give names or --selector, or --all")
-        told = "" if output else f" {done}"
+        suffix = "" if output else f" {done}"
         chosen = waiting if wait and waiting else change
         wanted: Callable[[Mapping[str, Any]], bool] = _every
         if queued and in_queue:
             chosen, wanted, _ = in_queue
 
         async def change_all(client: Client) -> int:
-            changed, code = await _change_each(client, targets, told, chosen, wanted)
+            changed, code = await _change_each(client, targets, suffix, chosen, wanted)
             if output:
                 print_runs(changed, output, everywhere=not targets.namespace)
             return code
@@ -121,11 +121,11 @@ def _command(
 async def _change_each(
     client: Client,
     targets: Targets,
-    told: str,
+    suffix: str,
     change: Change,
     wanted: Callable[[Mapping[str, Any]], bool],
 ) -> tuple[list[dict[str, Any]], int]:
-    """Change each Run that is wanted, and print its name as kubectl does, unless `told` is empty.
+    """Change each Run that is wanted, and print its name as kubectl does, unless `suffix` is empty.
 
     Return those that were changed, and the exit code: the greatest of all errors.
     """
@@ -134,19 +134,19 @@ async def _change_each(
     changed, code = [], max(map(code_of, absent), default=DONE)
     if not runs and not absent:
         print_notes(["there are no such Runs"])
-    for each in runs:
-        metadata = each["metadata"]
+    for run in runs:
+        metadata = run["metadata"]
         try:
-            answer = await change(client, run_path(metadata["namespace"], metadata["name"]), each)
+            answer = await change(client, run_path(metadata["namespace"], metadata["name"]), run)
         except FairleadError as error:
             print_error(error)
             code = max(code, code_of(error))
         else:
             is_run = isinstance(answer, dict) and answer.get("kind") == names.RUN_KIND
-            changed.append(answer if is_run else each)
+            changed.append(answer if is_run else run)
             same = is_run and answer["metadata"]["generation"] == metadata["generation"]
-            if told:
-                click.echo(f"{reference(each)}{' unchanged' if same else told}")
+            if suffix:
+                click.echo(f"{reference(run)}{' unchanged' if same else suffix}")
     for missing in absent:
         print_error(missing)
     return changed, code
@@ -180,11 +180,11 @@ def _waits(run: Mapping[str, Any]) -> bool:
     from webhook.run.queue import waits_in_queue
     from webhook.run.reading import read_run
 
-    known = read_run(run).run
-    if known is None and names.KUEUE_QUEUE in (run["metadata"].get("labels") or {}):
+    parsed_run = read_run(run).run
+    if parsed_run is None and names.KUEUE_QUEUE in (run["metadata"].get("labels") or {}):
         where = f"{run['metadata']['namespace']}/{run['metadata']['name']}"
         print_notes([f"run {where} is in a queue, and this version cannot read its spec"])
-    return known is not None and waits_in_queue(known)
+    return parsed_run is not None and waits_in_queue(parsed_run)
 
 
 def _was_suspended_in_queue(run: Mapping[str, Any]) -> bool:
@@ -235,8 +235,8 @@ async def _delete_and_wait(client: Client, path: ObjectPath, run: Mapping[str, A
 async def _left(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> str:
     """Return what of the Run is not gone, with the command that shows it; empty if nothing is."""
     name, namespace, uid = (run["metadata"][key] for key in ("name", "namespace", "uid"))
-    found = await client.find(path)
-    if found and found["metadata"]["uid"] == uid:
+    live_run = await client.find(path)
+    if live_run and live_run["metadata"]["uid"] == uid:
         look = f"kubectl get run {name} -n {namespace} -o jsonpath={{.metadata.finalizers}}"
         return f"finalizers are not gone yet: {look}"
     if await list_pods(client, namespace, run, lambda _: True):

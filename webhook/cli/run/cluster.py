@@ -43,7 +43,7 @@ class RunName(ObjectName):
         """Return the names that begin so; none if the cluster does not answer soon."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(each) for each in _COMPLETE(ctx, param, incomplete)]
+        return [CompletionItem(name) for name in _COMPLETE(ctx, param, incomplete)]
 
 
 def several_options(function: Callable[..., None]) -> Callable[..., None]:

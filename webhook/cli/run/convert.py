@@ -93,11 +93,11 @@ def command(
     result = _convert(filenames if component is None else (*filenames, component), wanted)
     for finding in result.findings:
         click.echo(finding_text(finding), err=True)
-    found = result.document
+    document = result.document
     print_notes([result.note] if result.note else [])
-    if found is None or (strict and (result.warnings or result.note)):
+    if document is None or (strict and (result.warnings or result.note)):
         sys.exit(FAILED)
-    print_result(output, json=lambda: found, yaml=lambda: [found])
+    print_result(output, json=lambda: document, yaml=lambda: [document])
 
 
 def _conversion_options(name: str, image: str, params: Sequence[str]) -> ConversionOptions:

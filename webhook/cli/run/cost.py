@@ -58,35 +58,35 @@ def command(
     costs, notes = kubeconfig.ask(lambda client: fetch_costs(client, targets))
     print_result(
         output,
-        json=lambda: {"runs": [each.document() for each in costs], "notes": notes},
+        json=lambda: {"runs": [cost.document() for cost in costs], "notes": notes},
         text=lambda: _lines(costs),
-        names=lambda: [run_reference(each.name) for each in costs],
+        names=lambda: [run_reference(cost.name) for cost in costs],
     )
     if output == "text":
         print_notes(notes)
 
 
 def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
-    several = len({each.namespace for each in costs}) > 1
+    several = len({cost.namespace for cost in costs}) > 1
     first = 0 if several else 1
     rows = [
         (
-            each.namespace,
-            each.name,
+            cost.namespace,
+            cost.name,
             row.capacity_class or _NO_CLASS,
             harmless(row.resource),
             format_span(row.seconds),
             format_span(row.waiting_seconds),
             format_span(row.repeated_seconds),
         )[first:]
-        for each in costs
-        for row in each.usage
+        for cost in costs
+        for row in cost.usage
     ]
     yield from table(_HEAD[first:], rows)
-    for each in costs:
-        name = f"{each.namespace}/{each.name}" if several else each.name
-        if not each.usage:
-            over = each.phase in ("Succeeded", "Failed")
+    for cost in costs:
+        name = f"{cost.namespace}/{cost.name}" if several else cost.name
+        if not cost.usage:
+            over = cost.phase in ("Succeeded", "Failed")
             yield f"{name}: {'no time was recorded' if over else 'no time yet'}"
-        elif estimate := estimate_of(each):
+        elif estimate := estimate_of(cost):
             yield f"{name}: {estimate}"

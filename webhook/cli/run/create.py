@@ -206,7 +206,11 @@ def command(
     from webhook.run_client.submit import config_map, with_code
 
     arguments: Sequence[str] = click.get_current_context().meta[_PROGRAM]
-    given = {key: each for key, each in options.items() if each and key != "gpu_resource"}
+    given = {
+        key: option_value
+        for key, option_value in options.items()
+        if option_value and key != "gpu_resource"
+    }
     if file and (given or arguments):
         what = ", ".join(f"--{key.replace('_', '-')}" for key in given) or "PROGRAM"
         raise click.UsageError(f"with --from, give --set instead of {what}")
@@ -230,9 +234,9 @@ def command(
     raw = _placed(raw, namespace)
     files: Mapping[str, bytes] = {}
     if code:
-        found = read_code(code)
-        files = found.files
-        click.echo(f"code: {found}", err=True)
+        code_files = read_code(code)
+        files = code_files.files
+        click.echo(f"code: {code_files}", err=True)
         raw = with_code(raw, files)
     if dry_run:
         checked(raw, "default")
@@ -254,12 +258,12 @@ def command(
 
 def _placed(raw: dict[str, Any], namespace: str) -> dict[str, Any]:
     """Return the Run in the namespace that is given. Raises UsageError if it names another."""
-    own = raw["metadata"].get("namespace") or namespace
-    if namespace and own != namespace:
+    target = raw["metadata"].get("namespace") or namespace
+    if namespace and target != namespace:
         raise click.UsageError(
-            f"--namespace is {namespace}, and metadata.namespace is {own}: give one of them"
+            f"--namespace is {namespace}, and metadata.namespace is {target}: give one of them"
         )
-    return {**raw, "metadata": {**raw["metadata"], "namespace": own}} if own else raw
+    return {**raw, "metadata": {**raw["metadata"], "namespace": target}} if target else raw
 
 
 def _previewed(kubeconfig: Kubeconfig, run: Run, place: str, *, err: bool) -> bool:
@@ -279,8 +283,8 @@ def _given_once(options: dict[str, Any]) -> None:
         ("--volume", options["volumes"]),
         ("--capacity", [*spot, *options["capacity"]]),
     ):
-        seen = [first for first, _ in pairs]
-        if twice := next((each for each in seen if seen.count(each) > 1), ""):
+        keys = [first for first, _ in pairs]
+        if twice := next((key for key in keys if keys.count(key) > 1), ""):
             more = " (--spot is one of them)" if spot and twice == "spot" else ""
             raise click.UsageError(f"{option} is given twice for {twice}{more}: give it once")
 
@@ -299,7 +303,7 @@ def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[
             workers=options["workers"] or 0,
             gpus=options["gpus"],
             gpu_resource=options["gpu_resource"],
-            resources={key: each for key, each in requests.items() if each},
+            resources={key: quantity for key, quantity in requests.items() if quantity},
             env=dict(options["env"]),
             volumes=dict(options["volumes"]),
             capacity={**spot, **dict(options["capacity"])},
@@ -315,12 +319,16 @@ def _read(file: Path, name: str) -> dict[str, Any]:
 
     problems: list[str] = []
     ((where, content),) = read_files([file], plain=True).items()
-    found = [each for each in objects_in(where, content, problems) if each.kind == names.RUN_KIND]
+    runs = [
+        document
+        for document in objects_in(where, content, problems)
+        if document.kind == names.RUN_KIND
+    ]
     if problems:
         raise UnreadableInput(problems)
-    if len(found) != 1:
-        raise UnreadableInput([f"{where}: it has {len(found)} Runs; want one"])
-    raw: dict[str, Any] = found[0].value
+    if len(runs) != 1:
+        raise UnreadableInput([f"{where}: it has {len(runs)} Runs; want one"])
+    raw: dict[str, Any] = runs[0].value
     if name:
         raw["metadata"] = {**(raw.get("metadata") or {}), "name": name}
     return raw

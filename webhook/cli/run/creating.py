@@ -69,8 +69,8 @@ async def read_surroundings(client: Client, run: Run) -> tuple[World, list[str]]
 
     notes: list[str] = []
     policies = (await read_policies(client)).policies
-    own = policies.hash[:HASH_LENGTH]
-    if another := await another_set(client, own, await ask_replicas(client)):
+    policies_hash = policies.hash[:HASH_LENGTH]
+    if another := await another_set(client, policies_hash, await ask_replicas(client)):
         cure = "fairlead preview -o pods -f FILE --policies DIR; then leave out --preview"
         raise UnreadableInput([f"{another}, which --preview cannot read: {cure}"])
     notes += await not_served(client, policies, ())
@@ -89,12 +89,12 @@ def show_preview(run: Run, place: str, world: World, *, err: bool) -> bool:
     from webhook.run_client.run_files import Planned
 
     planned = Planned(place, run, None if run.spec.delegated else plan(run))
-    found = groups(planned, world)
-    replicas = [each.replicas for each in found]
+    run_groups = groups(planned, world)
+    replicas = [group.replicas for group in run_groups]
     print_notes([*unknown_facts(replicas), *asked_alone(replicas)])
-    for line in lines(planned, found):
+    for line in lines(planned, run_groups):
         click.echo(line, err=err)
-    reasons = [reason for group in found for reason in group.reasons]
+    reasons = [reason for group in run_groups for reason in group.reasons]
     for reason in dict.fromkeys(reasons):
         say("rejected", reason)
     return not reasons

@@ -102,8 +102,8 @@ def print_runs(runs: Sequence[Mapping[str, Any]], output: str, *, everywhere: bo
     elif output == "yaml":
         print_yaml([as_list(runs)])
     elif output == "name":
-        for each in runs:
-            click.echo(reference(each))
+        for run in runs:
+            click.echo(reference(run))
     else:
         for line in lines(list(map(row_of, runs)), everywhere=everywhere, wide=output == "wide"):
             click.echo(line)
@@ -114,12 +114,12 @@ async def _print_changes(
 ) -> None:
     before: dict[tuple[str, str], Row] = {}
     while True:
-        rows = [row_of(each) for each in runs]
-        new = [each for each in rows if before.get((each.namespace, each.name)) != each]
+        rows = [row_of(run) for run in runs]
+        new = [row for row in rows if before.get((row.namespace, row.name)) != row]
         if new:
             for line in lines(new, everywhere=not targets.namespace, wide=wide):
                 click.echo(line)
-        before = {(each.namespace, each.name): each for each in rows}
+        before = {(row.namespace, row.name): row for row in rows}
         await asyncio.sleep(LOOK_SECONDS)
         runs = await find_runs(client, targets)
 
@@ -133,18 +133,18 @@ def lines(rows: Sequence[Row], *, everywhere: bool, wide: bool) -> Iterator[str]
     now = datetime.now(UTC)
     space = ("namespace",) if everywhere else ()
     more = ("kind", "message") if wide else ("message",)
-    found = [
+    cells = [
         (
-            *((each.namespace,) if everywhere else ()),
-            each.name,
-            each.phase,
-            each.ready,
-            str(each.restarts),
-            str(each.disruptions),
-            format_age(each.created, now),
-            *((each.kind,) if wide else ()),
-            harmless(each.message) if wide or not _is_as_wished(each) else "",
+            *((row.namespace,) if everywhere else ()),
+            row.name,
+            row.phase,
+            row.ready,
+            str(row.restarts),
+            str(row.disruptions),
+            format_age(row.created, now),
+            *((row.kind,) if wide else ()),
+            harmless(row.message) if wide or not _is_as_wished(row) else "",
         )
-        for each in sorted(rows)
+        for row in sorted(rows)
     ]
-    yield from table((*space, *_HEAD, *more), found)
+    yield from table((*space, *_HEAD, *more), cells)

@@ -174,34 +174,34 @@ async def print_logs(
     run = await fetch_run(client, namespace, name)
     status = RunStatus.read(run.get("status"))
     check_selection(run, status, wanted)
-    found = await find_sources(client, namespace, run, wanted)
-    for replicas, why in without_pods(status, found, wanted):
+    sources = await find_sources(client, namespace, run, wanted)
+    for replicas, why in without_pods(status, sources, wanted):
         click.echo(f"{label}{replicas}: {why}", err=True)
-    if not any(source.started for source in found) and not status.ended:
+    if not any(source.started for source in sources) and not status.ended:
         click.echo(f"run {name}: {describe_status(run, status, datetime.now(UTC))}", err=True)
-    if follow and len(found) > most:
+    if follow and len(sources) > most:
         raise FairleadError(
-            f"run {name}: {len(found)} logs are too many to follow, {most} can be at a"
+            f"run {name}: {len(sources)} logs are too many to follow, {most} can be at a"
             " time: choose some by --role and --index, or leave --follow"
         )
-    waiting = [] if follow else [source for source in found if not source.started]
+    waiting = [] if follow else [source for source in sources if not source.started]
     for source in waiting:
         click.echo(f"{label}{source.name}: {source.waiting}", err=True)
-    found = [source for source in found if source not in waiting]
-    if not found and not follow:
+    sources = [source for source in sources if source not in waiting]
+    if not sources and not follow:
         return False
 
     async def look() -> tuple[list[Source], bool]:
         return await find_sources_now(client, namespace, run, wanted)
 
-    names = [*(source.name for source in found), *_names(status, wanted)]
+    names = [*(source.name for source in sources), *_names(status, wanted)]
     prefixes = Prefixes(
-        [f"{label}{each}" for each in names],
+        [f"{label}{source_name}" for source_name in names],
         coloured=has_color(sys.stdout),
     )
     reader = LogReader(client, namespace, tail)
     fine = not waiting
-    async with aclosing(reader.follow(look) if follow else reader.read(found)) as pieces:
+    async with aclosing(reader.follow(look) if follow else reader.read(sources)) as pieces:
         async for piece in pieces:
             replica = f"{label}{piece.source.name}"
             if piece.lines:

@@ -70,14 +70,14 @@ def command(
         )
     if backend_name not in BACKENDS:
         hint = guess(backend_name, tuple(BACKENDS))
-        known = ", ".join(BACKENDS)
-        raise click.UsageError(f"--backend {backend_name}: want one of {known}{hint}")
+        backend_names = ", ".join(BACKENDS)
+        raise click.UsageError(f"--backend {backend_name}: want one of {backend_names}{hint}")
     backend = BACKENDS[backend_name]
     if mpijob != MPIJOB_VERSIONS[0]:
         if backend_name != Kubeflow.name:
             raise click.UsageError(f"--mpijob {mpijob} is for --backend {Kubeflow.name}; remove it")
         backend = Kubeflow(mpijob)
-    found = read_rendered(filenames, backend, namespace)
-    print_notes(str(warning) for each in found for warning in each.warnings)
-    manifests = [manifest for each in found for manifest in each.manifests]
+    rendered_runs = read_rendered(filenames, backend, namespace)
+    print_notes(str(warning) for rendered_run in rendered_runs for warning in rendered_run.warnings)
+    manifests = [manifest for rendered_run in rendered_runs for manifest in rendered_run.manifests]
     print_result(output, json=lambda: as_one(manifests), yaml=lambda: manifests)

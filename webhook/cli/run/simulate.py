@@ -132,9 +132,9 @@ def command(
     if runs[0].run.spec.suspend:
         raise UnreadableInput([f"{filename}: spec.suspend is true: remove it, or nothing happens"])
     with click.open_file(str(scenario), "rb") as file:
-        found = parse(str(scenario), file.read())
-    if len(found) != 1:
-        raise UnreadableInput([f"{scenario}: want one Scenario, not {len(found)}"])
+        scenarios = parse(str(scenario), file.read())
+    if len(scenarios) != 1:
+        raise UnreadableInput([f"{scenario}: want one Scenario, not {len(scenarios)}"])
     if plot is not None:
         from webhook.simulation.plot import figure_class
 
@@ -146,21 +146,21 @@ def command(
             raise click.UsageError(f"--plot: there is no folder {plot.parent}; make it first")
     worlds = _worlds(policies, runs[0].run.namespace, namespaces_file, kubeconfig)
     sets = [
-        _simulated(str(where), world, runs[0], found[0], repeat=repeat, seed=seed)
+        _simulated(str(where), world, runs[0], scenarios[0], repeat=repeat, seed=seed)
         for where, world in zip(policies, worlds, strict=True)
     ]
     if plot is not None:
         from webhook.simulation.plot import svg_of
 
-        plot.write_bytes(svg_of(sets, f"{found[0].metadata.name}: {repeat} runs, seed {seed}"))
+        plot.write_bytes(svg_of(sets, f"{scenarios[0].metadata.name}: {repeat} runs, seed {seed}"))
     print_result(
         output,
-        json=lambda: _document(found[0], sets, seed),
-        text=lambda: _lines(found[0], sets, seed, events=events),
+        json=lambda: _document(scenarios[0], sets, seed),
+        text=lambda: _lines(scenarios[0], sets, seed, events=events),
     )
-    lost = [each for each in sets if not each.done]
-    for each in lost:
-        say("error", f"no run succeeded under {each.policies}: {next(each.others())}")
+    lost = [simulation for simulation in sets if not simulation.done]
+    for simulation in lost:
+        say("error", f"no run succeeded under {simulation.policies}: {next(simulation.others())}")
     if lost:
         sys.exit(FAILED)
 
@@ -204,8 +204,8 @@ def _simulated(
     with click.progressbar(
         range(repeat), label=name, file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as repetitions:
-        for each in repetitions:
-            play = Play(placer, scenario.spec, seed=seed, repetition=each)
+        for repetition in repetitions:
+            play = Play(placer, scenario.spec, seed=seed, repetition=repetition)
             endings.append(play.ending())
     return Simulated(name, endings)
 
@@ -218,23 +218,23 @@ def _lines(
     from webhook.text.layout import table
 
     if events:
-        for each in sets:
-            yield f"{each.policies}, the first repetition:"
-            yield from lines_of(each.endings[0])
+        for simulation in sets:
+            yield f"{simulation.policies}, the first repetition:"
+            yield from lines_of(simulation.endings[0])
             yield ""
     repeat = len(sets[0].endings)
     noun = "repetition" if repeat == 1 else "repetitions"
     yield f"Scenario {scenario.metadata.name}: {repeat} {noun}, seed {seed}"
     yield ""
-    yield from table(HEAD, [each.row() for each in sets])
+    yield from table(HEAD, [simulation.row() for simulation in sets])
     yield ""
-    for each in sets:
-        yield from (f"  {line}" for line in each.others())
+    for simulation in sets:
+        yield from (f"  {line}" for line in simulation.others())
     yield from (f"  {line}" for line in differences(sets))
     if len(sets) > 1:
         yield ""
     yield "Assumed:"
-    yield from (f"  - {each}" for each in ASSUMPTIONS)
+    yield from (f"  - {assumption}" for assumption in ASSUMPTIONS)
 
 
 def _document(scenario: Scenario, sets: Sequence[Simulated], seed: int) -> dict[str, Any]:
@@ -243,6 +243,6 @@ def _document(scenario: Scenario, sets: Sequence[Simulated], seed: int) -> dict[
     return {
         "scenario": scenario.metadata.name,
         "seed": seed,
-        "sets": [each.document() for each in sets],
+        "sets": [simulation.document() for simulation in sets],
         "assumptions": ASSUMPTIONS,
     }

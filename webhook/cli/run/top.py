@@ -60,13 +60,15 @@ def command(targets: Targets, kubeconfig: Kubeconfig, once: bool, output: str) -
         before: _Table | None = None
         while True:
             notes: list[str] = []
-            found = await _table(client, targets, notes, wide=output == "wide")
-            if found != before:
+            run_table = await _table(client, targets, notes, wide=output == "wide")
+            if run_table != before:
                 if before:
                     click.clear()
-                print_result(output, json=found.document, text=found.lines, names=found.names)
+                print_result(
+                    output, json=run_table.document, text=run_table.lines, names=run_table.names
+                )
                 print_notes(notes)
-                before = found
+                before = run_table
             if once or output not in ("text", "wide") or not sys.stdout.isatty():
                 return
             await asyncio.sleep(LOOK_SECONDS)
@@ -97,16 +99,16 @@ class _Table(NamedTuple):
         return [*filter(None, [self.about]), *table(self.head, self.rows)]
 
 
-def _replicas(known: ObservedState, raw: dict[str, Any]) -> _Table:
+def _replicas(state: ObservedState, raw: dict[str, Any]) -> _Table:
     """Return a row for each pod of the Run."""
     row = row_of(raw)
-    pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
+    pods = state.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
     rows: list[tuple[str, ...]] = [
         (
             pod.name.removeprefix(f"{row.name}-"),
             "Terminating" if pod.deleted_at else pod.phase,
             pod.node,
-            node.capacity_class if (node := known.nodes.get(pod.node)) else "",
+            node.capacity_class if (node := state.nodes.get(pod.node)) else "",
             harmless(pod.unscheduled or " ".join(pod.waiting or ())),
         )
         for pod in sorted(pods, key=lambda pod: (pod.role, pod.index))
@@ -127,9 +129,9 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
     from webhook.run_client.cost import read_state
 
     runs = await find_runs(client, targets)
-    known = await read_state(client, targets.namespace, notes)
+    state = await read_state(client, targets.namespace, notes)
     if len(targets.names) == 1 and runs:
-        return _replicas(known, runs[0])
+        return _replicas(state, runs[0])
     rows: list[tuple[str, ...]] = []
     names: list[str] = []
     first = 1 if targets.namespace else 0
@@ -137,7 +139,7 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
         row = row_of(raw)
         if row.phase in _OVER and row.name not in targets.names:
             continue
-        pods = known.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
+        pods = state.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
         nodes = {pod.node for pod in pods if pod.node}
         names.append(reference(raw))
         rows.append(
@@ -147,7 +149,7 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
                 row.phase,
                 row.ready,
                 str(len(nodes)),
-                on_classes(known.nodes, [pod.node for pod in pods]),
+                on_classes(state.nodes, [pod.node for pod in pods]),
                 "" if row.phase == "Running" and not wide else harmless(row.message),
             )[first:]
         )

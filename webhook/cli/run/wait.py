@@ -45,16 +45,18 @@ class Goal(click.ParamType[tuple[str, str]]):
         word, _, text = str(value).partition("=")
         if word == "condition" and text:
             kind, _, status = text.partition("=")
-            statuses = {each.lower(): each for each in ("True", "False", "Unknown")}
+            statuses = {
+                status_name.lower(): status_name for status_name in ("True", "False", "Unknown")
+            }
             if (status or "True").lower() not in statuses:
                 self.fail(f"{status!r} is not one of {', '.join(statuses.values())}", param, ctx)
             return kind, statuses[(status or "True").lower()]
-        phases = {each.lower(): each for each in (*get_args(Phase), _ENDED)}
-        found = phases.get((text if word == "phase" else str(value)).lower())
-        if found is None:
+        phases = {phase_name.lower(): phase_name for phase_name in (*get_args(Phase), _ENDED)}
+        phase = phases.get((text if word == "phase" else str(value)).lower())
+        if phase is None:
             wanted = f"{', '.join(phases.values())}, or condition=TYPE[=STATUS]"
             self.fail(f"{value!r} is not one of {wanted}", param, ctx)
-        return found, ""
+        return phase, ""
 
 
 @click.command("wait", cls=Command)
@@ -102,7 +104,10 @@ def command(
 
     def reached(status: RunStatus) -> bool:
         if condition:
-            return any((each.type, each.status) == goal for each in status.conditions)
+            return any(
+                (run_condition.type, run_condition.status) == goal
+                for run_condition in status.conditions
+            )
         return status.ended if wanted == _ENDED else status.phase == wanted and not status.held
 
     def code_of(name: str, ending: Ending) -> int:
@@ -121,7 +126,7 @@ def command(
         if not runs:
             raise NoSuchObject("there are no such Runs")
         seconds = timeout.total_seconds() if timeout else None
-        places = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in runs]
+        places = [(run["metadata"]["namespace"], run["metadata"]["name"]) for run in runs]
         endings = await asyncio.gather(
             *(
                 follow(client, *place, reached, timeout=seconds, report=print_aside)
@@ -130,8 +135,8 @@ def command(
         )
         if output:
             now = [await client.find(run_path(*place)) for place in places]
-            there = [each for each in now if each]
-            print_runs(there, output, everywhere=not targets.namespace)
-        return max(code_of(name, each) for (_, name), each in zip(places, endings, strict=True))
+            current_runs = [run for run in now if run]
+            print_runs(current_runs, output, everywhere=not targets.namespace)
+        return max(code_of(name, ending) for (_, name), ending in zip(places, endings, strict=True))
 
     sys.exit(kubeconfig.ask(ask))

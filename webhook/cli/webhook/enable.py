@@ -36,12 +36,12 @@ def command(kubeconfig: Kubeconfig, output: str) -> None:
     """
     from webhook.installation.webhook_configuration import enable
 
-    found = kubeconfig.ask(enable)
-    lines = ["enabled" if found.was_disabled else "it was enabled already: nothing to do"]
-    if found.lost:
-        lines.append(f"the rules of {', '.join(found.lost)} were lost: every entry's own are back")
+    result = kubeconfig.ask(enable)
+    lines = ["enabled" if result.was_disabled else "it was enabled already: nothing to do"]
+    if result.lost:
+        lines.append(f"the rules of {', '.join(result.lost)} were lost: every entry's own are back")
     print_result(
         output,
-        json=lambda: {"wasDisabled": found.was_disabled, "lostRulesOf": list(found.lost)},
+        json=lambda: {"wasDisabled": result.was_disabled, "lostRulesOf": list(result.lost)},
         text=lambda: lines,
     )

@@ -81,10 +81,10 @@ class CertificateMetrics:
         self._expires("staged", authority.staged if authority else None)
         self._expires("leaf", observed.serving.leaf if observed.serving else None)
         now_in = phase(authority)
-        for each in PHASES:
-            self._phase.labels(each).set(each == now_in)
+        for phase_name in PHASES:
+            self._phase.labels(phase_name).set(phase_name == now_in)
         kept = observed.serving.leaf.check().serial_number if observed.serving else None
-        self._behind.set(sum(each is None or each != kept for each in observed.replicas))
+        self._behind.set(sum(serial is None or serial != kept for serial in observed.replicas))
 
     def unknown(self) -> None:
         """Clear the state, which only the leader reports."""

@@ -72,7 +72,7 @@ async def carry_out(
         case Publish(bundle):
             for place, configuration in observation.configurations:
                 held = bundles(configuration, installation).values()
-                if not all(same(each, bundle) for each in held):
+                if not all(same(held_bundle, bundle) for held_bundle in held):
                     body = application(place, configuration, installation, bundle)
                     await writes.patch(place.path, body, "apply", query=_APPLY)
             return
@@ -143,8 +143,8 @@ class Quarrel:
     def wrote(self, cause: Hashable, now: float) -> None:
         """Record one write."""
         self._written = {
-            each: (count, last)
-            for each, (count, last) in self._written.items()
+            key: (count, last)
+            for key, (count, last) in self._written.items()
             if now - last < FORGOTTEN
         }
         if cause:
@@ -296,8 +296,8 @@ class Keeper:
     def _timed(self, observation: ObservedCertificates) -> ObservedCertificates:
         """Add the time since the last change, measured on this process's clock."""
         versions = tuple(
-            (each or {}).get("metadata", {}).get("resourceVersion")
-            for each in (observation.authority, observation.serving)
+            (secret or {}).get("metadata", {}).get("resourceVersion")
+            for secret in (observation.authority, observation.serving)
         )
         now = self.steady_clock()
         if self._unchanged is None or self._unchanged[0] != versions:
@@ -322,11 +322,11 @@ class Keeper:
             seconds = (due.until - now).total_seconds()
             return Pause(min(max(seconds, 0.0), LONGEST_REST), wakes=True)
         kept = _OBJECTS[type(due)]
-        of = cause(due, observation.observed)
-        if pause := self._quarrel.pause(of, self.steady_clock()):
-            return self._undone(kept, due.why, self._quarrel.times(of), pause)
+        write_cause = cause(due, observation.observed)
+        if pause := self._quarrel.pause(write_cause, self.steady_clock()):
+            return self._undone(kept, due.why, self._quarrel.times(write_cause), pause)
         await carry_out(due, observation, self.installation, self.writes)
-        self._quarrel.wrote(of, self.steady_clock())
+        self._quarrel.wrote(write_cause, self.steady_clock())
         self.metrics.wrote(kept)
         self._waits_for = ""
         _logger.info("certificates: %s written: %s", kept, due.why, extra={"phase": in_phase})

@@ -90,20 +90,24 @@ class Observer:
         return ObservedCertificates(observed, authority, serving, configurations)
 
     async def _configurations(self) -> tuple[tuple[Place, Mapping[str, Any]], ...]:
-        found = [
+        configurations = [
             (place, await self._client.find(place.path)) for place in self._installation.places
         ]
-        return tuple((place, each) for place, each in found if each is not None)
+        return tuple(
+            (place, configuration)
+            for place, configuration in configurations
+            if configuration is not None
+        )
 
     async def _replicas(self) -> tuple[int | None, ...]:
         # One slice has up to 100 endpoints, and the usual number of replicas is three.
         listing = await self._client.list(
             CollectionPath("discovery.k8s.io/v1", "endpointslices", self._installation.namespace),
-            lambda each: each,
+            lambda raw: raw,
             query={"labelSelector": f"{_SERVICE_LABEL}={self._installation.service}"},
         )
-        found = serving_addresses(listing.items, self._installation.port)
-        return await serial_numbers(found, self._ask)
+        addresses = serving_addresses(listing.items, self._installation.port)
+        return await serial_numbers(addresses, self._ask)
 
     async def _secret(self, name: str) -> Mapping[str, Any] | None:
         return await self._client.find(self._installation.secret(name))
@@ -176,18 +180,18 @@ def serving_addresses(
     whose condition `serving` is unknown serves (discovery.k8s.io/v1).
     """
     return tuple(
-        _address(endpoint, _port(each, port_name))
-        for each in slices
-        for endpoint in each.get("endpoints") or ()
+        _address(endpoint, _port(endpoint_slice, port_name))
+        for endpoint_slice in slices
+        for endpoint in endpoint_slice.get("endpoints") or ()
         if (endpoint.get("conditions") or {}).get("serving") is not False
     )
 
 
-def _port(each: Mapping[str, Any], port_name: str) -> int | None:
-    ports = [port for port in each.get("ports") or () if port.get("port")]
+def _port(endpoint_slice: Mapping[str, Any], port_name: str) -> int | None:
+    ports = [port for port in endpoint_slice.get("ports") or () if port.get("port")]
     named = [port for port in ports if port.get("name") == port_name]
-    found = named or (ports if len(ports) == 1 else [])
-    return int(found[0]["port"]) if found else None
+    candidates = named or (ports if len(ports) == 1 else [])
+    return int(candidates[0]["port"]) if candidates else None
 
 
 def _address(endpoint: Mapping[str, Any], port: int | None) -> Address | None:
@@ -210,9 +214,9 @@ def watch(
         (installation.secrets, installation.serving),
         *((place.collection, place.name) for place in installation.places),
     ]
-    with watches.scope() as own:
+    with watches.scope() as scope:
         for collection, name in objects:
-            NamedObject(own, collection, name, _version).subscribe(lambda _: changed())
+            NamedObject(scope, collection, name, _version).subscribe(lambda _: changed())
         yield
 
 

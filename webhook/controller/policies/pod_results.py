@@ -78,14 +78,14 @@ class _Leadership(NamedTuple):
 def _leadership(pod: JsonObject, world: World) -> _Leadership:
     metadata, sources = pod["metadata"], world.policies.sources
     namespace = metadata["namespace"]
-    own = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    identity = identify(*own, labels_of(namespace, world.namespaces), sources)
+    labels_and_annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    identity = identify(*labels_and_annotations, labels_of(namespace, world.namespaces), sources)
     if identity is None:
         return _Leadership((namespace, ""))
     return _Leadership(
         (namespace, identity.run),
         identity.role in names.COORDINATOR_ROLES,
-        leader_ref(identity, *own, sources) is not None,
+        leader_ref(identity, *labels_and_annotations, sources) is not None,
     )
 
 
@@ -104,17 +104,17 @@ def judge_pod(
     if is_over(pod) or names.MIRROR_POD in annotations:
         return None
     namespace, fault = metadata["namespace"], None
-    found: tuple[PodResult, ...]
+    results: tuple[PodResult, ...]
     try:
         with one_pod():
             evaluation = world.evaluate(as_admitted(pod), namespace, led=led)
             if evaluation.decision.identity is None:
                 return None
-            found = tuple(_results(pod, evaluation, prospects))
+            results = tuple(_results(pod, evaluation, prospects))
     except (InvalidPod, Unjudged) as error:
         fault = error if isinstance(error, Unjudged) else None
-        found = (_result(UNREADABLE, "read", "error", "medium", str(error)),)
-    return JudgedPod(namespace, metadata["name"], metadata["uid"], found, fault)
+        results = (_result(UNREADABLE, "read", "error", "medium", str(error)),)
+    return JudgedPod(namespace, metadata["name"], metadata["uid"], results, fault)
 
 
 class PodJudge:
@@ -132,7 +132,7 @@ class PodJudge:
 
     def judge(self, pods: Sequence[JsonObject]) -> list[JudgedPod]:
         """Judge some pods."""
-        found = []
+        judged_pods = []
         for pod in pods:
             leader = _leadership(pod, self._world)
             if leader.leads:
@@ -140,13 +140,13 @@ class PodJudge:
             if leader.in_doubt:
                 self._waiting.append((leader.run, pod))
             else:
-                found.append(self._judged(pod, led=False))
-        return [each for each in found if each is not None]
+                judged_pods.append(self._judged(pod, led=False))
+        return [judged_pod for judged_pod in judged_pods if judged_pod is not None]
 
     def judge_rest(self) -> list[JudgedPod]:
         """Judge those that have waited, once all others were seen."""
-        found = [self._judged(pod, led=run in self._led) for run, pod in self._waiting]
-        return [each for each in found if each is not None]
+        judged_pods = [self._judged(pod, led=run in self._led) for run, pod in self._waiting]
+        return [judged_pod for judged_pod in judged_pods if judged_pod is not None]
 
     def _judged(self, pod: JsonObject, *, led: bool) -> JudgedPod | None:
         judged = judge_pod(pod, self._world, self._prospects, led=led)

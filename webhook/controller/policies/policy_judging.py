@@ -81,12 +81,14 @@ class Judging:
     async def judge(self) -> NoReturn:
         """Judge until cancelled; start with the state that the existing statuses report."""
         await self.objects.wait_synced()
-        before = remembered(each.observed for each in self.objects.objects().values())
+        before = remembered(stored.observed for stored in self.objects.objects().values())
         self.acceptance = before
         try:
             while True:
                 self._changed.clear()
-                objects = {place: each.observed for place, each in self.objects.objects().items()}
+                objects = {
+                    place: stored.observed for place, stored in self.objects.objects().items()
+                }
                 if await self._whole():
                     await self._judge_objects(objects)
         finally:
@@ -95,7 +97,7 @@ class Judging:
 
     async def _judge_objects(self, objects: Mapping[str, ObservedObject]) -> None:
         """Judge at once; later all that was left out, unless objects change before it is done."""
-        versions = {place: each.version for place, each in objects.items()}
+        versions = {place: observed_object.version for place, observed_object in objects.items()}
         if versions != self._large:
             await self._judge_within(objects, AT_ONCE)
             if self.acceptance.unchecked and not await self._change_within(self.quiet):
@@ -114,7 +116,7 @@ class Judging:
         judge = partial(self._reader.judge, budget=budget, now=self.clock())
         self.acceptance = await asyncio.to_thread(
             judge_objects,
-            lambda found: judge(found, classes=self.classes.by_kind()),
+            lambda texts: judge(texts, classes=self.classes.by_kind()),
             objects,
             self.acceptance,
             self.objects.newer,
@@ -169,13 +171,13 @@ class Judging:
         except Overtaken:
             return
         self.satisfied = {
-            place: (acceptance.in_force[place], each)
-            for place, each in conditions.items()
+            place: (acceptance.in_force[place], condition)
+            for place, condition in conditions.items()
             if place in acceptance.in_force
         }
         self.news()
         await asyncio.sleep((time.monotonic() - began) * (1 / SHARE - 1))
-        unchecked = any(each.reason == NOT_CHECKED for each in conditions.values())
+        unchecked = any(condition.reason == NOT_CHECKED for condition in conditions.values())
         if unchecked and not (acceptance.unchecked or large or self._changed.is_set()):
             self._large = acceptance.in_force
             self._another.set()
@@ -204,7 +206,7 @@ def _pausing(budget: Budget, *ends: asyncio.Event) -> Budget:
 
     def pause() -> None:
         nonlocal began
-        if any(each.is_set() for each in ends):
+        if any(end.is_set() for end in ends):
             raise Overtaken
         time.sleep(time.monotonic() - began)
         began = time.monotonic()

@@ -30,16 +30,16 @@ def report_of(text: str) -> Report:
     # Parse only the relevant lines out of thousands.
     lines = "\n".join(line for line in text.splitlines() if line.startswith(_READ))
     values: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    found = Report("", "", {})
+    report = Report("", "", {})
     for family in text_string_to_metric_families(lines + "\n"):
         for sample in family.samples:
             if sample.name == POLICY_SET:
-                found = found._replace(hash=sample.labels["hash"][:HASH_LENGTH])
+                report = report._replace(hash=sample.labels["hash"][:HASH_LENGTH])
             elif sample.name == _BEGAN:
-                found = found._replace(process=repr(sample.value))
+                report = report._replace(process=repr(sample.value))
             elif sample.name in _READ and sample.labels.get("policy"):
                 values[sample.labels["policy"]][sample.name] += sample.value
-    return found._replace(counts={name: _count(of) for name, of in values.items()})
+    return report._replace(counts={name: _count(samples) for name, samples in values.items()})
 
 
 def _count(values: Mapping[str, float]) -> Count:

@@ -65,11 +65,15 @@ def report(
     `now` is in seconds since 1970. `owner` is an ownerReference. There is no scope: Policy Reporter
     takes its kind for that of every result.
     """
-    found = [*pods]
-    rows = sorted((_Row(pod, each) for pod in found for each in pod.results), key=_Row.order)
+    judged_pods = [*pods]
+    rows = sorted(
+        (_Row(pod, result) for pod in judged_pods for result in pod.results), key=_Row.order
+    )
     counts = Counter(row.result.result for row in rows)
-    known = {_key(each): each["timestamp"] for each in (before or {}).get("results") or ()}
-    results = [_stamped(_document(row), known, now) for row in rows[:RESULTS_PER_REPORT]]
+    timestamps = {
+        _key(result): result["timestamp"] for result in (before or {}).get("results") or ()
+    }
+    results = [_stamped(_document(row), timestamps, now) for row in rows[:RESULTS_PER_REPORT]]
     if len(rows) > RESULTS_PER_REPORT:
         left = (
             f"{len(rows) - RESULTS_PER_REPORT:,} of {len(rows):,} results are counted in "
@@ -86,13 +90,13 @@ def report(
                     "scored": False,
                     "message": left,
                 },
-                known,
+                timestamps,
                 now,
             )
         )
     summary = {
-        "pass": sum(not pod.results for pod in found),
-        **{each: counts[each] for each in ("fail", "warn", "error", "skip")},
+        "pass": sum(not pod.results for pod in judged_pods),
+        **{outcome: counts[outcome] for outcome in ("fail", "warn", "error", "skip")},
     }
     metadata: Json = {"name": NAME, "namespace": namespace, "labels": dict(LABELS)}
     if owner:
@@ -143,13 +147,13 @@ def _document(row: _Row) -> Json:
     }
 
 
-def _stamped(document: Json, known: Mapping[object, Any], now: int) -> Json:
-    timestamp = known.get(_key(document)) or {"seconds": now, "nanos": 0}
+def _stamped(document: Json, timestamps: Mapping[object, Any], now: int) -> Json:
+    timestamp = timestamps.get(_key(document)) or {"seconds": now, "nanos": 0}
     return {**document, "timestamp": timestamp}
 
 
 def _key(document: Mapping[str, Any]) -> object:
     """Return what makes two results the same one; its message may have other counts now."""
     resources: Sequence[Mapping[str, Any]] = document.get("resources") or ()
-    uids = tuple(each.get("uid") for each in resources)
+    uids = tuple(resource.get("uid") for resource in resources)
     return uids, *(document.get(key) for key in ("policy", "rule", "result"))

@@ -108,9 +108,11 @@ class PodReports:
             if before is None and namespace in ending:
                 # The API server creates nothing in it, but what is there can be changed.
                 continue
-            found = pods.get(namespace)
+            judged_pods = pods.get(namespace)
             wanted = (
-                report(namespace, found, before=before, owner=owner, now=now) if found else None
+                report(namespace, judged_pods, before=before, owner=owner, now=now)
+                if judged_pods
+                else None
             )
             try:
                 changed = await self._write(namespace, wanted, before)
@@ -155,8 +157,8 @@ class PodReports:
 
     async def _stored(self) -> dict[str, Json]:
         try:
-            found = await self.client.list(
-                collection(), lambda each: each, query={"labelSelector": SELECTOR}
+            listing = await self.client.list(
+                collection(), lambda raw: raw, query={"labelSelector": SELECTOR}
             )
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
@@ -164,8 +166,8 @@ class PodReports:
                 self.state = "no policy reports"
                 raise ClusterError(NO_DEFINITION, status=error.status) from error
             raise
-        ours = (each for each in found.items if each["metadata"]["name"] == NAME)
-        return {each["metadata"]["namespace"]: each for each in ours}
+        ours = (document for document in listing.items if document["metadata"]["name"] == NAME)
+        return {document["metadata"]["namespace"]: document for document in ours}
 
     async def _namespaces(self) -> tuple[dict[str, Mapping[str, str]], set[str]]:
         """Return the labels of all namespaces, and those that are being deleted."""
@@ -182,7 +184,7 @@ class PodReports:
     async def _owner(self) -> Json | None:
         """Return the reference to the ClusterRole of the component; None if there is none."""
         try:
-            found = await self.client.get(_OWNERS.path_of(OWNER))
+            owner = await self.client.get(_OWNERS.path_of(OWNER))
         except ClusterError as error:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
@@ -191,20 +193,23 @@ class PodReports:
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "name": OWNER,
-            "uid": found["metadata"]["uid"],
+            "uid": owner["metadata"]["uid"],
         }
 
     async def _classes(self) -> dict[str, dict[str, Json]]:
         """Return by kind and name the objects without which the API server refuses pods."""
-        found: dict[str, dict[str, Json]] = {}
+        classes: dict[str, dict[str, Json]] = {}
         for kind, path in PATHS.items():
-            listed = await self.client.list(path, lambda each: (each["metadata"]["name"], each))
-            found[kind] = dict(listed.items)
-        return found
+            listed = await self.client.list(path, lambda raw: (raw["metadata"]["name"], raw))
+            classes[kind] = dict(listed.items)
+        return classes
 
     def _cluster(self, classes: Mapping[str, Mapping[str, Json]]) -> Cluster:
         """Return the default PriorityClass; an enforced policy may depend on it."""
-        values = {name: value_of_default(each) for name, each in classes["PriorityClass"].items()}
+        values = {
+            name: value_of_default(priority_class)
+            for name, priority_class in classes["PriorityClass"].items()
+        }
         # As the Priority plugin does: of several the one with the lowest value.
         defaults = [(value, name) for name, value in values.items() if value is not None]
         default = min(defaults)[1] if defaults else ""
@@ -223,21 +228,21 @@ class PodReports:
     async def _judge_pods(
         self, world: World, prospects: Prospects | None
     ) -> dict[str, list[JudgedPod]]:
-        found: dict[str, list[JudgedPod]] = defaultdict(list)
+        pods_by_namespace: dict[str, list[JudgedPod]] = defaultdict(list)
         judging = PodJudge(world, prospects)
         query = {"limit": _PAGE}
         while True:
             page = await self.client.get(_PODS, query=query)
             for pod in await asyncio.to_thread(judging.judge, page.get("items") or ()):
-                found[pod.namespace].append(pod)
+                pods_by_namespace[pod.namespace].append(pod)
             position = (page.get("metadata") or {}).get("continue")
             if not position:
                 break
             query = {"limit": _PAGE, "continue": position}
         for pod in await asyncio.to_thread(judging.judge_rest):
-            found[pod.namespace].append(pod)
+            pods_by_namespace[pod.namespace].append(pod)
         self._faults = judging.faults
-        return dict(found)
+        return dict(pods_by_namespace)
 
     def _note(self, trouble: str) -> None:
         if trouble and trouble != self.trouble:
@@ -249,7 +254,7 @@ def _onto(wanted: Json, before: Mapping[str, Any]) -> Json:
     """Return the wanted report with the metadata that others added to the stored one."""
     live, metadata = before["metadata"], wanted["metadata"]
     merged = {
-        **{key: each for key, each in live.items() if key != "managedFields"},
+        **{key: value for key, value in live.items() if key != "managedFields"},
         **metadata,
         "labels": {**(live.get("labels") or {}), **metadata["labels"]},
     }

@@ -100,7 +100,7 @@ class PolicyReporter:
     def served_hashes(self) -> frozenset[str]:
         """Return the hashes of the policy sets that the replicas serve; empty if unknown."""
         served = self._tenure.served if self._tenure else None
-        return frozenset(each.hash for each in served or () if each.hash != NO_SET)
+        return frozenset(replica.hash for replica in served or () if replica.hash != NO_SET)
 
     def __post_init__(self) -> None:
         self._count_none()
@@ -133,28 +133,34 @@ class PolicyReporter:
 class _Tenure:
     """The state from the moment when this process started to lead."""
 
-    def __init__(self, of: PolicyReporter, watches: Watches) -> None:
-        self._client, self._replicas, self._interval = watches.client, of.replicas, of.interval
-        self._clock = of.clock
-        self._of = of
+    def __init__(self, reporter: PolicyReporter, watches: Watches) -> None:
+        self._client, self._replicas, self._interval = (
+            watches.client,
+            reporter.replicas,
+            reporter.interval,
+        )
+        self._clock = reporter.clock
+        self._of = reporter
         self._objects = StoredObjects(watches)
-        self._objects.subscribe(partial(_count, of.counts))
+        self._objects.subscribe(partial(_count, reporter.counts))
         self._nodes = NodeView(watches)
         self._classes = ClusterClasses(watches)
-        self._statuses = StatusWriter(of.writer, self._objects, self._due, interval=of.interval)
+        self._statuses = StatusWriter(
+            reporter.writer, self._objects, self._due, interval=reporter.interval
+        )
         self._judging = Judging(
-            self._objects, self._nodes, self._classes, self._note_judgement, of.clock
+            self._objects, self._nodes, self._classes, self._note_judgement, reporter.clock
         )
         self._reports = None
-        if of.reports is not None:
+        if reporter.reports is not None:
             self._reports = PodReports(
                 self._client,
-                of.writer,
+                reporter.writer,
                 lambda: self._judging.acceptance.policies,
                 self._nodes,
                 self._classes,
-                interval=of.reports,
-                clock=of.clock,
+                interval=reporter.reports,
+                clock=reporter.clock,
             )
         self._configuration: Mapping[str, Any] | None = None
         self._ledger = Ledger()
@@ -248,7 +254,7 @@ class _Tenure:
 
     async def _read_configuration(self) -> None:
         """Read which pods are sent to the webhook, if a source asks for that."""
-        resources = {each.observed.resource for each in self._objects.objects().values()}
+        resources = {stored.observed.resource for stored in self._objects.objects().values()}
         if names.RUN_SOURCES not in resources:
             return
         try:
@@ -258,32 +264,32 @@ class _Tenure:
 
     def _learn(self, polled: ReplicaReports) -> None:
         self._note_objects()
-        listed = {each.key for each in polled.replicas}
+        listed = {replica.key for replica in polled.replicas}
         self._silent = {
             key: 0 if key in polled.reports else self._silent.get(key, 0) + 1 for key in listed
         }
         self._ledger = counted(self._ledger, listed, polled.reports)
         self._unheard = tuple(
-            each.name
-            for each in polled.replicas
-            if not each.leaving and each.key not in polled.reports
+            replica.name
+            for replica in polled.replicas
+            if not replica.leaving and replica.key not in polled.reports
         )
         self.served = tuple(
-            Served(replica=each.name, hash=report.hash or NO_SET)
-            for each in polled.replicas
-            if not each.leaving
-            and self._silent[each.key] < _PATIENT_LOOKS
-            and (report := self._ledger.last.get(each.key)) is not None
+            Served(replica=replica.name, hash=report.hash or NO_SET)
+            for replica in polled.replicas
+            if not replica.leaving
+            and self._silent[replica.key] < _PATIENT_LOOKS
+            and (report := self._ledger.last.get(replica.key)) is not None
         )
         self._statuses.wake()
 
     def _note_objects(self) -> None:
-        observed = (each.observed for each in self._objects.objects().values())
+        observed = (stored.observed for stored in self._objects.objects().values())
         self._ledger = met(self._ledger, observed, to_second(self._clock()))
 
     def _due(self) -> Sequence[Due]:
         self._note_objects()
-        known = Knowledge(
+        knowledge = Knowledge(
             self._judging.acceptance,
             self._judging.satisfied,
             self._ledger,
@@ -292,18 +298,18 @@ class _Tenure:
             self._unheard,
             self._of.sent,
         )
-        observed = [each.observed for each in self._objects.objects().values()]
-        return tuple(due(observed, known, to_second(self._clock())))
+        observed = [stored.observed for stored in self._objects.objects().values()]
+        return tuple(due(observed, knowledge, to_second(self._clock())))
 
 
 def _count(counts: Gauge, change: Change[Stored]) -> None:
     """Count the conditions of an object that has changed."""
     for stored, by in ((change.before, -1), (change.after, 1)):
         observed = stored and stored.observed
-        for each in observed.status.conditions if observed else ():
+        for condition in observed.status.conditions if observed else ():
             # Others may write the status too, and the numbers of a metric's labels have a bound.
-            if observed and each.type in CONDITIONS:
-                counts.labels(CALLED[observed.resource], each.type, each.status).inc(by)
+            if observed and condition.type in CONDITIONS:
+                counts.labels(CALLED[observed.resource], condition.type, condition.status).inc(by)
 
 
 async def _always(part: Callable[[], Awaitable[object]]) -> None:
@@ -332,7 +338,7 @@ async def poll_replicas(
     Raises ClusterError if the replicas cannot be listed. A replica that does not answer, or
     answers something else, has no report; the next read may have one.
     """
-    found = await replicas()
+    polled_replicas = await replicas()
     turns = asyncio.Semaphore(CONCURRENT_READS)
     limits = aiohttp.ClientTimeout(total=patience)
     async with aiohttp.ClientSession(timeout=limits, auto_decompress=False) as session:
@@ -346,10 +352,10 @@ async def poll_replicas(
                 except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
                     return None
 
-        reports = await asyncio.gather(*(one(replica) for replica in found))
-    answered = zip(found, reports, strict=True)
+        reports = await asyncio.gather(*(one(replica) for replica in polled_replicas))
+    answered = zip(polled_replicas, reports, strict=True)
     return ReplicaReports(
-        found, {replica.key: report for replica, report in answered if report is not None}
+        polled_replicas, {replica.key: report for replica, report in answered if report is not None}
     )
 
 

@@ -132,8 +132,8 @@ class StatusWriter:
         ready = sorted(self.due(), key=self._order)
         if await self._doubt():
             return
-        for each in ready:
-            trouble = await self._write(each)
+        for due_write in ready:
+            trouble = await self._write(due_write)
             if trouble is not None and tells_nothing(trouble):
                 return
 
@@ -141,10 +141,14 @@ class StatusWriter:
         """Write what is due, unless woken; return the seconds until the next write."""
         ready: list[Due] = []
         rest = self.interval
-        for each in self.due():
-            wait = self._at.get(each.observed.uid, -self.interval) + self._spacing(each) - now
+        for due_write in self.due():
+            wait = (
+                self._at.get(due_write.observed.uid, -self.interval)
+                + self._spacing(due_write)
+                - now
+            )
             if wait <= 0:
-                ready.append(each)
+                ready.append(due_write)
             else:
                 rest = min(rest, wait)
         ready.sort(key=self._order)
@@ -152,13 +156,13 @@ class StatusWriter:
         if ready and (doubt := await self._doubt()):
             return self._failed(doubt)
         refused = ""
-        for each in ready:
-            trouble = await self._write(each)
+        for due_write in ready:
+            trouble = await self._write(due_write)
             if trouble is not None and tells_nothing(trouble):
                 # Others could not be written either.
                 return self._failed(str(trouble))
             refused = refused or (str(trouble) if trouble else "")
-            await asyncio.sleep(1 / PACES[each.urgency])
+            await asyncio.sleep(1 / PACES[due_write.urgency])
             if self._wake.is_set() and self.clock() - now >= AFRESH:
                 # A more urgent write may be due.
                 return 0.0

@@ -84,8 +84,8 @@ def _job(kind: JobKind) -> Convertible:
 
 # By apiVersion and kind.
 CONVERTIBLE: Final[Mapping[tuple[str, str], Convertible]] = {
-    (each.kind.api_version, each.kind.kind): each
-    for each in (
+    (convertible.kind.api_version, convertible.kind.kind): convertible
+    for convertible in (
         *map(_job, (*KINDS.values(), *READ_ONLY)),
         Convertible(
             batch_job.KIND,
@@ -126,7 +126,9 @@ CONVERTIBLE: Final[Mapping[tuple[str, str], Convertible]] = {
 }
 _KINDS: Final = tuple(dict.fromkeys(kind for _, kind in CONVERTIBLE))
 _COMPANIONS: Final = {
-    kind: each.companions for (_, kind), each in CONVERTIBLE.items() if each.companions
+    kind: convertible.companions
+    for (_, kind), convertible in CONVERTIBLE.items()
+    if convertible.companions
 }
 _LIST: Final = "List"
 _ONE: Final = "it holds several objects; give one of them, as `kubectl get KIND NAME -o yaml` does"
@@ -170,12 +172,12 @@ def select(
     if not items:
         notes.error(Origin(next(iter(files)), (1, 1), (1, 1)), "it has no object")
         return None
-    main = next((each for each in items if each.find("kind").as_text in _COMPANIONS), items[0])
+    main = next((item for item in items if item.find("kind").as_text in _COMPANIONS), items[0])
     kind = main.find("kind").as_text
-    others = [each for each in items if each is not main]
-    possible = [each for each in others if each.find("kind").as_text in _COMPANIONS.get(kind, ())]
+    others = [item for item in items if item is not main]
+    possible = [item for item in others if item.find("kind").as_text in _COMPANIONS.get(kind, ())]
     wanted = _runtime_title(main)
-    companion = next((each for each in possible if _title(each) == wanted), None)
+    companion = next((item for item in possible if _title(item) == wanted), None)
     companion = companion or next(iter(possible), None)
     for item in others:
         if item is not companion:
@@ -204,8 +206,8 @@ def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
     if runtime is None:
         notes.error(at, f"its runtime {wanted} is not here; add it as a document of its own")
         return
-    if (own := _title(runtime)) != wanted:
-        what = f"is {wanted}, and the runtime here is {own}; add {wanted}, or name the other one"
+    if (title := _title(runtime)) != wanted:
+        what = f"is {wanted}, and the runtime here is {title}; add {wanted}, or name the other one"
         notes.error(at, what)
     mpi = runtime.find("spec", "mlPolicy", "mpi")
     if mpi.value is not None:
@@ -216,7 +218,7 @@ def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
         notes.error(mpi, what)
     jobs = runtime.find("spec", "template", "spec", "replicatedJobs")
     if len(jobs.elements) > 1 and trainer_job(runtime).value is None:
-        named = ", ".join(each.find("name").as_text for each in jobs.elements)
+        named = ", ".join(element.find("name").as_text for element in jobs.elements)
         what = (
             f"one of {named} must have the label {trainer.STEP}: {trainer.TRAINER} in "
             "template.metadata, by which Trainer knows the job that trains; label it"
@@ -226,19 +228,19 @@ def _check_runtime(job: Item, runtime: Item | None, notes: Notes) -> None:
 
 def _check_kind(item: Item, notes: Notes) -> None:
     version, kind = item.find(_API_VERSION), item.find("kind")
-    known = [each for each, name in CONVERTIBLE if name == kind.as_text]
-    if version.as_text in known:
+    versions = [api_version for api_version, name in CONVERTIBLE if name == kind.as_text]
+    if version.as_text in versions:
         return
     if kind.value is None:
         notes.error(item, f"is missing; want one of {', '.join(_KINDS)}", below=("kind",))
     elif cure := _REFUSED.get(kind.as_text):
         notes.error(kind, f"is {kind.as_text}: {cure}")
-    elif known:
-        of = f"of {kind.as_text} want {' or '.join(known)}"
+    elif versions:
+        wanted_versions = f"of {kind.as_text} want {' or '.join(versions)}"
         if version.value is None:
-            notes.error(item, f"is missing; {of}", below=(_API_VERSION,))
+            notes.error(item, f"is missing; {wanted_versions}", below=(_API_VERSION,))
         else:
-            notes.error(version, f"is {noun(version)}; {of}")
+            notes.error(version, f"is {noun(version)}; {wanted_versions}")
     else:
         hint = guess(kind.as_text, _KINDS)
         notes.error(kind, f"{noun(kind)} is not one of {', '.join(_KINDS)}{hint}")
@@ -251,37 +253,37 @@ def convert_object(files: Mapping[str, bytes], name: str = "") -> Converted:
     """
     notes = Notes()
     items = [item for file, text in files.items() for item in read_file(file, text, notes)]
-    found = None if notes.errors else select(items, files, notes)
-    if found is None or notes.errors:
+    selection = None if notes.errors else select(items, files, notes)
+    if selection is None or notes.errors:
         return Converted(findings=notes.in_order)
-    done = _convert(*found, name, notes)
-    note = _compare_defaults(done.run, found[0]) if done.run is not None else ""
+    done = _convert(*selection, name, notes)
+    note = _compare_defaults(done.run, selection[0]) if done.run is not None else ""
     return done._replace(findings=notes.in_order, note=note)
 
 
 def _compare_defaults(run: Run, item: Item) -> str:
     """Return a note about what the file leaves out, and a Run means otherwise; "" if nothing."""
     key = kind_of(item)
-    fields = {each.run: each for each in CONVERTIBLE[key].kind.fields}
+    fields = {field.run: field for field in CONVERTIBLE[key].kind.fields}
     spec_fields = frozenset(item.find("spec").present)
-    found: dict[str, None] = {}
-    for each in effective_settings(run):
-        path = tuple(each.path.removeprefix("spec.").split("."))
+    different_defaults: dict[str, None] = {}
+    for setting in effective_settings(run):
+        path = tuple(setting.path.removeprefix("spec.").split("."))
         mapping = fields.get(field_key(path))
-        unset = mapping.unset_in_object(each.role, spec_fields) if mapping else ""
-        value = format_value(each.value)
-        if mapping and unset and unset != value and not each.written:
-            what = f"{path[-1]} of {each.role}" if mapping.absent and each.role else path[-1]
-            found[f"{what} is {value} ({key[1]}: {unset})"] = None
+        unset = mapping.unset_in_object(setting.role, spec_fields) if mapping else ""
+        value = format_value(setting.value)
+        if mapping and unset and unset != value and not setting.written:
+            what = f"{path[-1]} of {setting.role}" if mapping.absent and setting.role else path[-1]
+            different_defaults[f"{what} is {value} ({key[1]}: {unset})"] = None
     written = {field_key(path) for path, _ in written_fields(run)}
     for name, mapping in fields.items():
         if mapping.native and name not in written:
             last = name.rpartition(".")[2]
-            found[f"{last} is {mapping.native} ({key[1]}: {mapping.unset})"] = None
+            different_defaults[f"{last} is {mapping.native} ({key[1]}: {mapping.unset})"] = None
     texts = []
-    if found:
+    if different_defaults:
         what = "the file does not set these, and in a Run their defaults differ: "
-        texts.append(what + ", ".join(found))
+        texts.append(what + ", ".join(different_defaults))
     if key == (MPIJOB_V1.api_version, MPIJOB_V1.kind):
         texts.append(_compare_entry(run))
     return "; ".join(texts)
@@ -312,26 +314,26 @@ def _convert(item: Item, companion: Item | None, name: str, notes: Notes) -> Con
         # What rendering adds to the variables is known once there is a Run; it is no mistake.
         draft = complete(made, item, name, Notes()).run
         if draft is not None and draft.spec.framework:
-            found = _drafts(draft)
-            without_env(made, {role: jobset.own_env(found, role) for role in found.roles})
+            run_drafts = _drafts(draft)
+            without_env(made, {role: jobset.own_env(run_drafts, role) for role in run_drafts.roles})
     done = complete(made, item, name, notes)
     if done.run is None:
         return done
-    found = _drafts(done.run)
-    rendered = [*engine.render(found)]
+    run_drafts = _drafts(done.run)
+    rendered = [*engine.render(run_drafts)]
     old, name = item.find("metadata", "name").as_text, done.run.name
-    for each in rendered:
-        _put_in_place(each, made.roles)
+    for manifest in rendered:
+        _put_in_place(manifest, made.roles)
     if engine.job is not None:
         _spell_as(plain(item), rendered[0], engine.job, done.run)
         _warn_ports(engine.job, made, done.run, notes)
     elif key[1] in (kuberay.KIND.kind, kuberay.JOB.kind):
         _spell_groups(item, rendered[0], made.roles)
     elif key[1] == dask_operator.KIND.kind:
-        own = item.find("spec", "job", "spec").present
-        if own and "restartPolicy" not in own:
+        job_spec = item.find("spec", "job", "spec").present
+        if job_spec and "restartPolicy" not in job_spec:
             dask_operator.leave_out_default(rendered[0])
-    by_kind = {each["kind"]: each for each in rendered}
+    by_kind = {manifest["kind"]: manifest for manifest in rendered}
     main = by_kind.pop(key[1])
     _warn(item, main, old, name, notes)
     rest = next(iter(by_kind.values()), None)
@@ -352,7 +354,7 @@ def _put_in_place(rendered: JsonObject, roles: Mapping[str, Item]) -> None:
     for where, positions in lists.items():
         entries = at(rendered, where)
         if isinstance(entries, list):
-            named = {each.get("name", each.get("groupName")): each for each in entries}
+            named = {entry.get("name", entry.get("groupName")): entry for entry in entries}
             placed: list[Any] = [None] * (max(positions.values()) + 1)
             for role, position in positions.items():
                 placed[position] = named.get(role, entries[0])
@@ -366,21 +368,26 @@ def _spell_as(given: JsonObject, rendered: JsonObject, kind: JobKind, run: Run) 
     the processes of a node. The older MPIJob has one for cleanPodPolicy, and a field for the main
     container, which is rendered as the first one.
     """
-    own, spec = given["spec"], rendered["spec"]
-    keys = {str(key).lower(): key for key in own[kind.replicas]}
+    given_spec, spec = given["spec"], rendered["spec"]
+    keys = {str(key).lower(): key for key in given_spec[kind.replicas]}
     spec[kind.replicas] = {
-        keys.get(key.lower(), key): each for key, each in spec[kind.replicas].items()
+        keys.get(key.lower(), key): replica_spec
+        for key, replica_spec in spec[kind.replicas].items()
     }
-    older = at(own, ("elasticPolicy", "nProcPerNode"))
-    if older is not None and str(older) == spec.get("nprocPerNode") and not own.get("nprocPerNode"):
+    older = at(given_spec, ("elasticPolicy", "nProcPerNode"))
+    if (
+        older is not None
+        and str(older) == spec.get("nprocPerNode")
+        and not given_spec.get("nprocPerNode")
+    ):
         del spec["nprocPerNode"]
         spec["elasticPolicy"]["nProcPerNode"] = older
     if kind is MPIJOB_V1:
         policy = spec.get("runPolicy", {})
-        if own.get("cleanPodPolicy") and not at(own, ("runPolicy", "cleanPodPolicy")):
+        if given_spec.get("cleanPodPolicy") and not at(given_spec, ("runPolicy", "cleanPodPolicy")):
             spec["cleanPodPolicy"] = policy.pop("cleanPodPolicy", None)
-        if own.get("mainContainer"):
-            containers = {each.container["name"] for each in _drafts(run).roles.values()}
+        if given_spec.get("mainContainer"):
+            containers = {draft.container["name"] for draft in _drafts(run).roles.values()}
             spec["mainContainer"] = containers.pop() if len(containers) == 1 else None
 
 
@@ -389,10 +396,12 @@ def _spell_groups(item: Item, rendered: JsonObject, roles: Mapping[str, Item]) -
     cluster = item.find("spec", "rayClusterSpec")
     head = (item.find("spec") if cluster is NOTHING else cluster).find("headGroupSpec")
     for group in (head, *roles.values()):
-        own = at(rendered, group.origin.path)
-        kuberay.spell_parameters(plain(group.find("rayStartParams")), own["rayStartParams"])
+        rendered_group = at(rendered, group.origin.path)
+        kuberay.spell_parameters(
+            plain(group.find("rayStartParams")), rendered_group["rayStartParams"]
+        )
         main = group.find("template", "spec", "containers", 0)
-        kuberay.spell_command(plain(main), own["template"]["spec"]["containers"][0])
+        kuberay.spell_command(plain(main), rendered_group["template"]["spec"]["containers"][0])
 
 
 def _warn_ports(kind: JobKind, made: Made, run: Run, notes: Notes) -> None:
@@ -418,4 +427,4 @@ def _warn(item: Item, rendered: JsonObject, old: str, name: str, notes: Notes) -
 
 
 def _drafts(run: Run) -> Drafts:
-    return Drafts(run, {each.role: each for each in drafts(run)[0] if each.index is None})
+    return Drafts(run, {draft.role: draft for draft in drafts(run)[0] if draft.index is None})

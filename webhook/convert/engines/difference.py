@@ -139,7 +139,7 @@ def differences(given: Any, rendered: Any, path: Path = ()) -> Iterator[Differen
     if _empty(rendered) and path[-1:] and path[-1] in _SECTIONS:
         rendered = {}
     if isinstance(given, dict) and isinstance(rendered, dict):
-        for key in (*given, *(each for each in rendered if each not in given)):
+        for key in (*given, *(name for name in rendered if name not in given)):
             here = (*path, key)
             if here in _BY_THE_SERVER or _equal(given.get(key), rendered.get(key), here):
                 continue

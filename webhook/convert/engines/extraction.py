@@ -50,16 +50,16 @@ def extract_spark(item: Item, _: Item) -> Converted:
     spec = item.find("spec")
     driver = spec.find("driver")
     made.replicas = driver if driver.value is not None else None
-    found: dict[str, Draft] = {}
-    policy, retries = (spec.find("restartPolicy", each) for each in ("type", "onFailureRetries"))
+    replica: dict[str, Draft] = {}
+    policy, retries = (spec.find("restartPolicy", key) for key in ("type", "onFailureRetries"))
     if policy.value in ("Never", "OnFailure"):
-        found["restartPolicy"] = policy
+        replica["restartPolicy"] = policy
     if policy.value == "OnFailure" and retries.value is not None:
         made.spec["backoffLimit"] = retries
     template = driver.find("template")
     if is_second(template, spark_operator.CONTAINER):
         made.spec["mainContainer"] = spark_operator.CONTAINER
-    set_templates(made, {"driver": found}, {"driver": template})
+    set_templates(made, {"driver": replica}, {"driver": template})
     built = _spark_template(spec, driver)
     if template.value is not None:
         built = _merge_drafts(read_template(template, {}), _named_container(template, built))
@@ -73,14 +73,14 @@ def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft
     Spark's container is the one of the name, else the first.
     """
     containers = template.find("spec", "containers").elements
-    names_of = [each.find("name").value for each in containers]
+    names_of = [container.find("name").value for container in containers]
     at = names_of.index(spark_operator.CONTAINER) if spark_operator.CONTAINER in names_of else 0
     spec = cast("dict[str, Any]", built["spec"])
     main, *sidecars = spec["containers"]
     if names_of:
         # Rendering makes the sizes of the template's resources: others are a difference.
-        own = containers[at].find("resources").value
-        main = {k: v for k, v in main.items() if k != "resources" or own is None}
+        resources = containers[at].find("resources").value
+        main = {k: v for k, v in main.items() if k != "resources" or resources is None}
         limit, request = (
             containers[at].find("resources", part, "memory") for part in ("limits", "requests")
         )
@@ -89,8 +89,8 @@ def _named_container(template: Item, built: dict[str, Draft]) -> dict[str, Draft
             main["resources"] = {"requests": {"memory": limit}}
         main["name"] = names_of[at]
     merged = [
-        _merge_drafts(dict(each.entries), main) if n == at else each
-        for n, each in enumerate(containers)
+        _merge_drafts(dict(container.entries), main) if n == at else container
+        for n, container in enumerate(containers)
     ]
     return {**built, "spec": {**spec, "containers": [*(merged or [main]), *sidecars]}}
 
@@ -100,7 +100,9 @@ def _merge_drafts(old: Mapping[str, Draft], new: Mapping[str, Draft]) -> dict[st
     result = dict(old)
     for key, value in new.items():
         before = result.get(key)
-        first, second = (each.value if isinstance(each, Item) else each for each in (before, value))
+        first, second = (
+            draft.value if isinstance(draft, Item) else draft for draft in (before, value)
+        )
         if isinstance(first, dict) and isinstance(second, dict):
             result[key] = _merge_drafts(first, second)
         elif isinstance(first, tuple | list) and isinstance(second, tuple) and key != "containers":
@@ -117,21 +119,21 @@ def _spark_template(spec: Item, driver: Item) -> dict[str, Draft]:
         container,
         image=first_of(driver.find("image"), spec.find("image")),
         imagePullPolicy=spec.find("imagePullPolicy"),
-        **{own: driver.find(own) for own in _IN_CONTAINER},
+        **{field: driver.find(field) for field in _IN_CONTAINER},
     )
     pod: dict[str, Draft] = {}
     set_present(
         pod,
-        **{own: driver.find(name) for name, own in _IN_POD.items()},
+        **{field: driver.find(name) for name, field in _IN_POD.items()},
         nodeSelector=first_of(driver.find("nodeSelector"), spec.find("nodeSelector")),
     )
     if secrets := spec.find("imagePullSecrets").elements:
-        pod["imagePullSecrets"] = [{"name": each} for each in secrets]
+        pod["imagePullSecrets"] = [{"name": secret} for secret in secrets]
     set_present(pod, volumes=spec.find("volumes"))
     cores: dict[str, Item] = {}
     cpu = first_of(driver.find("coreRequest"), driver.find("cores"))
     set_present(cores, limits=driver.find("coreLimit"), requests=cpu)
-    container |= non_empty(resources={part: {"cpu": each} for part, each in cores.items()})
+    container |= non_empty(resources={part: {"cpu": quantity} for part, quantity in cores.items()})
     metadata: dict[str, Draft] = {}
     set_present(metadata, labels=driver.find("labels"), annotations=driver.find("annotations"))
     return {
@@ -151,17 +153,19 @@ class _Cluster(NamedTuple):
 def _read_cluster(made: Converted, cluster: Item, annotations: Item) -> _Cluster:
     made.replicas = cluster
     parts = {"head": cluster.find("headGroupSpec")}
-    found: dict[str, dict[str, Draft]] = {"head": {}}
+    replicas: dict[str, dict[str, Draft]] = {"head": {}}
     groups = cluster.find("workerGroupSpecs").elements
-    for group in [each for each in groups if each.find("replicas").value != 0][:1]:
+    for group in [
+        worker_group for worker_group in groups if worker_group.find("replicas").value != 0
+    ][:1]:
         made.roles = {"worker": group}
         parts["worker"] = group
-        found["worker"] = read_replica(group, ())
-    templates = {role: each.find("template") for role, each in parts.items()}
-    own = annotations.find(kuberay.OWN_COMMAND).as_text.lower() == "true"
+        replicas["worker"] = read_replica(group, ())
+    templates = {role: part.find("template") for role, part in parts.items()}
+    has_own_command = annotations.find(kuberay.OWN_COMMAND).as_text.lower() == "true"
     made.annotations = {k: v for k, v in made.annotations.items() if k != kuberay.OWN_COMMAND}
-    commands = {} if own else {role: _start(role, each) for role, each in parts.items()}
-    return _Cluster(found, templates, commands)
+    commands = {} if has_own_command else {role: _start(role, part) for role, part in parts.items()}
+    return _Cluster(replicas, templates, commands)
 
 
 def _start(role: str, group: Item) -> dict[str, Draft]:
@@ -170,12 +174,12 @@ def _start(role: str, group: Item) -> dict[str, Draft]:
     It does unless the container's own command has the words. That command runs first then.
     """
     main = group.find("template", "spec", "containers", 0)
-    own = (*main.find("command").elements, *main.find("args").elements)
-    before = " ".join(each.as_text for each in own)
+    words = (*main.find("command").elements, *main.find("args").elements)
+    before = " ".join(word.as_text for word in words)
     if "ray start" in before:
         return {}
     given = group.find("rayStartParams").present
-    parameters = {key: each.as_text for key, each in given.items()}
+    parameters = {key: value.as_text for key, value in given.items()}
     return kuberay.start_command(role, parameters, before)
 
 
@@ -183,22 +187,22 @@ def extract_ray(item: Item, driver: Item) -> Converted:
     """Return the Run of a RayCluster, and of the driver's Job if there is one."""
     made = begin(item, kuberay.KIND)
     notes = item.find("metadata", "annotations")
-    found, templates, commands = _read_cluster(made, item.find("spec"), notes)
+    replicas, templates, commands = _read_cluster(made, item.find("spec"), notes)
     name = item.find("metadata", "name").as_text
     if driver is NOTHING:
-        set_templates(made, found, templates, commands=commands)
+        set_templates(made, replicas, templates, commands=commands)
         return made
     spec = driver.find("spec")
-    found["driver"] = {}
+    replicas["driver"] = {}
     templates["driver"] = spec.find("template")
     limit = spec.find("backoffLimit")
     if limit.value == 0:
-        found["driver"]["restartPolicy"] = "Never"
+        replicas["driver"]["restartPolicy"] = "Never"
     else:
         set_present(made.spec, backoffLimit=limit)
     set_present(made.spec, activeDeadlineSeconds=spec.find("activeDeadlineSeconds"))
     marks, env = kuberay.driver_labels(name), kuberay.driver_env(name)
-    set_templates(made, found, templates, {"driver": marks}, {"driver": env}, commands)
+    set_templates(made, replicas, templates, {"driver": marks}, {"driver": env}, commands)
     return made
 
 
@@ -209,19 +213,19 @@ def extract_ray_job(item: Item, _: Item) -> Converted:
     if spec.find("backoffLimit").value:
         made.spec["restartScope"] = "Run"
     notes = item.find("metadata", "annotations")
-    found, templates, commands = _read_cluster(made, spec.find("rayClusterSpec"), notes)
-    head, own = templates["head"], spec.find("submitterPodTemplate")
-    found["driver"] = {}
-    templates["driver"] = first_of(own, head)
-    set_templates(made, found, templates, commands=commands)
-    if "template" not in found["driver"]:
-        for replica in found.values():
+    replicas, templates, commands = _read_cluster(made, spec.find("rayClusterSpec"), notes)
+    head, submitter = templates["head"], spec.find("submitterPodTemplate")
+    replicas["driver"] = {}
+    templates["driver"] = first_of(submitter, head)
+    set_templates(made, replicas, templates, commands=commands)
+    if "template" not in replicas["driver"]:
+        for replica in replicas.values():
             replica["template"] = made.spec["template"]
         made.spec["template"] = {}
-    driver = read_template(own, {})
-    containers = own.find("spec", "containers").elements
+    driver = read_template(submitter, {})
+    containers = submitter.find("spec", "containers").elements
     main: Mapping[str, Draft] = containers[0].entries if containers else {}
-    if own.value is None:
+    if submitter.value is None:
         image = head.find("spec", "containers", 0, "image")
         main = kuberay.submitter(image if image.value is not None else None)
         driver = {"spec": {}}
@@ -231,7 +235,7 @@ def extract_ray_job(item: Item, _: Item) -> Converted:
     pod = driver["spec"]
     if main and isinstance(pod, dict):
         driver["spec"] = {**pod, "containers": [main, *containers[1:]]}
-    found["driver"]["template"] = driver
+    replicas["driver"]["template"] = driver
     return made
 
 
@@ -249,10 +253,10 @@ def extract_job(item: Item, _: Item, *, kind: JobKind) -> Converted:
             parts[role] = replica
     if kind.kind == "TFJob" and "master" in parts:
         settings["masterTaskType"] = "master"
-    found = {
-        role: read_replica(each, ("Never", "OnFailure", "ExitCode")) for role, each in parts.items()
+    replicas = {
+        role: read_replica(part, ("Never", "OnFailure", "ExitCode")) for role, part in parts.items()
     }
-    templates = {role: each.find("template") for role, each in parts.items()}
+    templates = {role: part.find("template") for role, part in parts.items()}
     made.roles = parts
     _set_port(settings, kind, templates)
     if kind is MPIJOB_V1:
@@ -261,16 +265,18 @@ def extract_job(item: Item, _: Item, *, kind: JobKind) -> Converted:
         set_present(older, cleanPodPolicy=spec.find("cleanPodPolicy"))
         made.spec = {**older, **made.spec}
         main = spec.find("mainContainer")
-        if any(is_second(each, main.as_text) for each in templates.values()):
+        if any(is_second(template, main.as_text) for template in templates.values()):
             made.spec["mainContainer"] = main
     elastic = spec.find("elasticPolicy")
     if elastic.value is not None and kind.framework == "pytorch":
-        _complete_elastic(settings, elastic, found)
+        _complete_elastic(settings, elastic, replicas)
     if not settings:
         del made.spec[kind.framework or ""]
-    if kind.container and any(is_second(each, kind.container) for each in templates.values()):
+    if kind.container and any(
+        is_second(template, kind.container) for template in templates.values()
+    ):
         made.spec["mainContainer"] = kind.container
-    set_templates(made, found, templates)
+    set_templates(made, replicas, templates)
     return made
 
 
@@ -278,7 +284,7 @@ def extract_batch_job(item: Item, _: Item) -> Converted:
     """Return the Run of a Job: one master, or as many workers as completions."""
     made = begin(item, batch_job.KIND)
     made.replicas = spec = item.find("spec")
-    counts = [each for each in map(spec.find, ("completions", "parallelism")) if each.value]
+    counts = [count for count in map(spec.find, ("completions", "parallelism")) if count.value]
     role = "worker" if counts else "master"
     set_templates(
         made, {role: {"count": counts[0]} if counts else {}}, {role: spec.find("template")}
@@ -290,29 +296,29 @@ def extract_dask(item: Item, _: Item) -> Converted:
     made = begin(item, dask_operator.KIND)
     made.replicas = item.find("spec")
     parts = {role: item.find("spec", *path) for role, path in dask_operator.SECTIONS.items()}
-    made.roles = {role: each for role, each in parts.items() if each.value is not None}
-    found = {
-        role: read_replica(each, ()) if role == "worker" else {}
-        for role, each in made.roles.items()
+    made.roles = {role: part for role, part in parts.items() if part.value is not None}
+    replicas = {
+        role: read_replica(part, ()) if role == "worker" else {}
+        for role, part in made.roles.items()
     }
-    if "driver" in found:
+    if "driver" in replicas:
         # The definition's default, where a Run's driver is rendered with Never.
         policy = parts["driver"].find("spec", "restartPolicy")
         if policy.value != "Never":
             default = dask_operator.DRIVER_DEFAULT
-            found["driver"]["restartPolicy"] = policy if policy.value else default
-    set_templates(made, found, made.roles)
+            replicas["driver"]["restartPolicy"] = policy if policy.value else default
+    set_templates(made, replicas, made.roles)
     return made
 
 
 def _set_port(settings: dict[str, Any], kind: JobKind, templates: Mapping[str, Item]) -> None:
     """Set the framework's port: of a TFJob if all roles have it, else that of the first role."""
-    found = {role: operator_port(each, kind) for role, each in templates.items()}
+    port_by_role = {role: operator_port(template, kind) for role, template in templates.items()}
     if kind.kind != "TFJob":
-        first = next((role for role in kind.roles if role in found), "")
-        found = {role: each for role, each in found.items() if role == first}
-    ports = [*found.values()]
-    if ports and all(each.value == ports[0].value for each in ports):
+        first = next((role for role in kind.roles if role in port_by_role), "")
+        port_by_role = {role: port for role, port in port_by_role.items() if role == first}
+    ports = [*port_by_role.values()]
+    if ports and all(port.value == ports[0].value for port in ports):
         set_present(settings, port=ports[0])
 
 
@@ -323,11 +329,13 @@ def operator_port(template: Item, kind: JobKind) -> Item:
 
 
 def _named(listed: Item, name: str) -> Item:
-    return next((each for each in listed.elements if each.find("name").value == name), NOTHING)
+    return next(
+        (element for element in listed.elements if element.find("name").value == name), NOTHING
+    )
 
 
 def _complete_elastic(
-    settings: dict[str, Any], policy: Item, found: Mapping[str, Mapping[str, Draft]]
+    settings: dict[str, Any], policy: Item, replicas: Mapping[str, Mapping[str, Draft]]
 ) -> None:
     """Set the minimum, which a Run requires, and the processes at their older place.
 
@@ -336,7 +344,7 @@ def _complete_elastic(
     elastic = settings.pop("elastic", {})
     if "nprocPerNode" not in settings:
         set_present(settings, nprocPerNode=policy.find("nProcPerNode"))
-    if "worker" in found:
+    if "worker" in replicas:
         most = policy.find("maxReplicas")
-        default = most if most.value is not None else found["worker"].get("count", 1)
+        default = most if most.value is not None else replicas["worker"].get("count", 1)
         settings["elastic"] = {"minReplicas": default, **elastic}

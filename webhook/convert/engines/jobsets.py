@@ -40,34 +40,34 @@ def extract_jobset(item: Item, _: Item) -> Converted:
     restarts = spec.find("failurePolicy", "maxRestarts")
     if restarts.value is not None:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
-    known = ROLES[framework].known
-    used = [each for each in made.replicas.elements if _has_pods(each)]
-    jobs = {name: each for each in used if (name := each.find("name").as_text) in known}
+    role_names = ROLES[framework].known
+    used = [job for job in made.replicas.elements if _has_pods(job)]
+    jobs = {name: job for job in used if (name := job.find("name").as_text) in role_names}
     # Those that are called like workers go before others.
-    called = [each for each in used if each.find("name").as_text in _CALLED_WORKERS]
-    for each in (*called, *(each for each in used if each not in called)):
-        if each.find("name").as_text not in known:
-            alone = len(used) == 1 or each in called
-            role = _role(each, framework, jobs, alone=alone)
-            jobs |= {role: each} if role else {}
+    called = [job for job in used if job.find("name").as_text in _CALLED_WORKERS]
+    for job in (*called, *(job for job in used if job not in called)):
+        if job.find("name").as_text not in role_names:
+            alone = len(used) == 1 or job in called
+            role = _role(job, framework, jobs, alone=alone)
+            jobs |= {role: job} if role else {}
     made.roles = jobs
-    limits = [each.find("template", "spec", "backoffLimit") for each in jobs.values()]
+    limits = [job.find("template", "spec", "backoffLimit") for job in jobs.values()]
     if restarts.value is None:
-        same = _same([each for each in limits if each.value] or limits)
+        same = _same([limit for limit in limits if limit.value] or limits)
         set_present(made.spec, backoffLimit=same)
-    deadlines = [each.find("template", "spec", "activeDeadlineSeconds") for each in jobs.values()]
+    deadlines = [job.find("template", "spec", "activeDeadlineSeconds") for job in jobs.values()]
     if _same(deadlines).value:
         made.spec["activeDeadlineSeconds"] = deadlines[0]
-    found = {role: _read_job(made, each) for role, each in jobs.items()}
-    templates = {role: each.find("template", "spec", "template") for role, each in jobs.items()}
+    replicas = {role: _read_job(made, job) for role, job in jobs.items()}
+    templates = {role: job.find("template", "spec", "template") for role, job in jobs.items()}
     marks = {names.FRAMEWORK: framework} if framework else {}
-    set_templates(made, found, templates, dict.fromkeys(templates, marks))
+    set_templates(made, replicas, templates, dict.fromkeys(templates, marks))
     return made
 
 
-def _same(found: Sequence[Item]) -> Item:
+def _same(items: Sequence[Item]) -> Item:
     """Return the first item if all have its value, else one without a value."""
-    return found[0] if found and all(each.value == found[0].value for each in found) else NOTHING
+    return items[0] if items and all(item.value == items[0].value for item in items) else NOTHING
 
 
 def _read_settings(made: Converted, framework: str) -> None:
@@ -80,22 +80,22 @@ def _read_settings(made: Converted, framework: str) -> None:
 
 
 def _read_job(made: Converted, job: Item) -> dict[str, Draft]:
-    found: dict[str, Draft] = {}
+    replica: dict[str, Draft] = {}
     spec = job.find("template", "spec")
     replicas, completions = job.find("replicas"), spec.find("completions")
     jobs = 1 if replicas.value is None else replicas.value
     # Any other value is an error of the Run's count, at its place.
     if isinstance(jobs, int) and isinstance(completions.value, int) and completions.value > 1:
-        found["count"] = completions.with_text("").with_value(completions.value * jobs)
+        replica["count"] = completions.with_text("").with_value(completions.value * jobs)
     else:
-        set_present(found, count=replicas)
+        set_present(replica, count=replicas)
     total = settled(made.spec.get("backoffLimit"))
     if spec.find("backoffLimit").value == 0 and total != 0 and "restartScope" not in made.spec:
-        found["restartPolicy"] = "Never"
+        replica["restartPolicy"] = "Never"
     name = spec.find("template", "spec", "containers", 0, "name").as_text
     if plain(spec.find("podFailurePolicy")) == exit_code_policy(name):
-        found["restartPolicy"] = "ExitCode"
-    return found
+        replica["restartPolicy"] = "ExitCode"
+    return replica
 
 
 def _role(job: Item, framework: Any, taken: Mapping[str, Item], *, alone: bool) -> str:
@@ -105,7 +105,7 @@ def _role(job: Item, framework: Any, taken: Mapping[str, Item], *, alone: bool) 
     """
     free = [role for role in ROLES[framework].known if role not in taken]
     counts = (job.find("replicas"), job.find("template", "spec", "completions"))
-    single = not alone and all(each.value in (None, 1) for each in counts)
+    single = not alone and all(count.value in (None, 1) for count in counts)
     wanted = ("master", "worker") if single else ("worker",)
     return next((role for role in wanted if role in free), "")
 
@@ -113,13 +113,13 @@ def _role(job: Item, framework: Any, taken: Mapping[str, Item], *, alone: bool) 
 def _has_pods(job: Item) -> bool:
     spec = job.find("template", "spec")
     counts = (job.find("replicas"), spec.find("parallelism"), spec.find("completions"))
-    return all(each.value != 0 for each in counts)
+    return all(count.value != 0 for count in counts)
 
 
 def extract_train_job(item: Item, runtime: Item) -> Converted:
     """Return the Run of a TrainJob and its runtime; the job's values win over the runtime's."""
     made = begin(item, trainer.KIND)
-    own, policy = item.find("spec", "trainer"), runtime.find("spec", "mlPolicy")
+    job_trainer, policy = item.find("spec", "trainer"), runtime.find("spec", "mlPolicy")
     jobset_spec = runtime.find("spec", "template", "spec")
     made.replicas = jobset_spec.find("replicatedJobs")
     made.roles = {"worker": trainer_job(runtime)}
@@ -127,12 +127,12 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
     if policy.find("torch").value is not None:
         made.spec["framework"] = "pytorch"
         in_runtime = policy.find("torch", "numProcPerNode")
-        processes = first_of(own.find("numProcPerNode"), in_runtime)
+        processes = first_of(job_trainer.find("numProcPerNode"), in_runtime)
         # Rendering writes the default of the runtime into the job.
         if processes.value is not None and (processes.value != trainer.UNSET or in_runtime.value):
             made.spec["pytorch"] = {"nprocPerNode": processes}
-    found: dict[str, Draft] = {}
-    set_present(found, count=first_of(own.find("numNodes"), policy.find("numNodes")))
+    replica: dict[str, Draft] = {}
+    set_present(replica, count=first_of(job_trainer.find("numNodes"), policy.find("numNodes")))
     restarts = jobset_spec.find("failurePolicy", "maxRestarts")
     if restarts.value is not None:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
@@ -140,13 +140,13 @@ def extract_train_job(item: Item, runtime: Item) -> Converted:
         set_present(made.spec, backoffLimit=job.find("backoffLimit"))
     set_present(made.spec, activeDeadlineSeconds=job.find("activeDeadlineSeconds"))
     if plain(job.find("podFailurePolicy")) == exit_code_policy(trainer.CONTAINER):
-        found["restartPolicy"] = "ExitCode"
+        replica["restartPolicy"] = "ExitCode"
     template = job.find("template")
     if is_second(template, trainer.CONTAINER):
         made.spec["mainContainer"] = trainer.CONTAINER
     marks = {names.FRAMEWORK: "pytorch"} if "framework" in made.spec else {}
-    set_templates(made, {"worker": found}, {"worker": template}, {"worker": marks})
-    _override_container(made, own)
+    set_templates(made, {"worker": replica}, {"worker": template}, {"worker": marks})
+    _override_container(made, job_trainer)
     return made
 
 
@@ -157,18 +157,18 @@ def trainer_job(runtime: Item) -> Item:
     """
     jobs = runtime.find("spec", "template", "spec", "replicatedJobs").elements
     step = ("template", "metadata", "labels", trainer.STEP)
-    labelled = [each for each in jobs if each.find(*step).value == trainer.TRAINER]
-    named = [each for each in jobs if each.find("name").value == trainer.CONTAINER]
-    found = labelled or named or jobs
-    return found[0] if len(found) == 1 else NOTHING
+    labelled = [job for job in jobs if job.find(*step).value == trainer.TRAINER]
+    named = [job for job in jobs if job.find("name").value == trainer.CONTAINER]
+    candidates = labelled or named or jobs
+    return candidates[0] if len(candidates) == 1 else NOTHING
 
 
-def _override_container(made: Converted, own: Item) -> None:
+def _override_container(made: Converted, job_trainer: Item) -> None:
     values: dict[str, Item] = {}
-    set_present(values, **{key: own.find(key) for key in ("image", "command", "args")})
-    set_present(values, resources=own.find("resourcesPerNode"))
-    env = own.find("env").elements
-    names_of = {each.find("name").as_text for each in env}
+    set_present(values, **{key: job_trainer.find(key) for key in ("image", "command", "args")})
+    set_present(values, resources=job_trainer.find("resourcesPerNode"))
+    env = job_trainer.find("env").elements
+    names_of = {variable.find("name").as_text for variable in env}
     spec = cast("dict[str, Any]", made.spec["template"]).get("spec", {})
     containers = spec.get("containers")
     if not (values or env) or not isinstance(containers, Item):
@@ -178,7 +178,7 @@ def _override_container(made: Converted, own: Item) -> None:
         if container.find("name").value != trainer.CONTAINER:
             return container
         old = container.find("env").elements
-        kept = [each for each in old if each.find("name").as_text not in names_of]
+        kept = [variable for variable in old if variable.find("name").as_text not in names_of]
         return {**container.entries, **values, **({"env": [*kept, *env]} if env else {})}
 
-    spec["containers"] = [override(each) for each in containers.elements]
+    spec["containers"] = [override(container) for container in containers.elements]

@@ -33,8 +33,8 @@ def begin(item: Item, kind: ObjectKind) -> Converted:
         namespace=metadata.present.get("namespace"),
         labels=dict(metadata.find("labels").present),
         annotations={
-            key: each
-            for key, each in metadata.find("annotations").present.items()
+            key: annotation
+            for key, annotation in metadata.find("annotations").present.items()
             if key != names.LAST_APPLIED
         },
     )
@@ -43,31 +43,31 @@ def begin(item: Item, kind: ObjectKind) -> Converted:
     for mapping in kind.fields:
         if not mapping.engine or "*" in mapping.engine:
             continue
-        found = spec.find(*mapping.engine.split("."))
-        value = None if found.value is None else mapping.to_run(plain(found))
+        field = spec.find(*mapping.engine.split("."))
+        value = None if field.value is None else mapping.to_run(plain(field))
         if value is None or (mapping.only and value not in mapping.only):
             continue
-        put(made.spec, mapping.run, found if value == plain(found) else found.with_value(value))
+        put(made.spec, mapping.run, field if value == plain(field) else field.with_value(value))
     return made
 
 
 def read_replica(replica: Item, policies: Collection[str]) -> dict[str, Draft]:
-    found: dict[str, Draft] = {}
-    set_present(found, count=replica.find("replicas"))
+    fields: dict[str, Draft] = {}
+    set_present(fields, count=replica.find("replicas"))
     policy = replica.find("restartPolicy")
     if isinstance(policy.value, str) and policy.value in policies:
-        found["restartPolicy"] = policy
-    return found
+        fields["restartPolicy"] = policy
+    return fields
 
 
 def is_second(template: Item, container: str) -> bool:
     containers = template.find("spec", "containers").elements
-    return any(each.find("name").value == container for each in containers[1:])
+    return any(other.find("name").value == container for other in containers[1:])
 
 
 def set_templates(
     made: Converted,
-    found: dict[str, dict[str, Draft]],
+    replicas: dict[str, dict[str, Draft]],
     templates: Mapping[str, Item],
     marks: Mapping[str, Mapping[str, str]] | None = None,
     env: Mapping[str, list[dict[str, Any]]] | None = None,
@@ -79,20 +79,21 @@ def set_templates(
     the engine starts in the main container, which rendering leaves to it again.
     """
     drafts = {
-        role: read_template(each, (marks or {}).get(role, {})) for role, each in templates.items()
+        role: read_template(template, (marks or {}).get(role, {}))
+        for role, template in templates.items()
     }
-    for role, own in (env or {}).items():
-        strip_env(drafts[role], own)
+    for role, variables in (env or {}).items():
+        strip_env(drafts[role], variables)
     for role, command in (commands or {}).items():
         _change_main(drafts[role], partial(_merge, command))
-    texts = [settled(each) for each in drafts.values()]
-    if all(each == texts[0] for each in texts):
+    texts = [settled(draft) for draft in drafts.values()]
+    if all(text == texts[0] for text in texts):
         made.spec["template"] = next(iter(drafts.values()), {})
     else:
         made.spec["template"] = {}
         for role, draft in drafts.items():
-            found[role]["template"] = draft
-    made.spec["replicas"] = found
+            replicas[role]["template"] = draft
+    made.spec["replicas"] = replicas
 
 
 def read_template(template: Item, marks: Mapping[str, str]) -> dict[str, Draft]:
@@ -101,34 +102,34 @@ def read_template(template: Item, marks: Mapping[str, str]) -> dict[str, Draft]:
         key: metadata.find(key) for key in _TEMPLATE_METADATA if metadata.find(key).value
     }
     labels = metadata.find("labels").present
-    left = {key: each for key, each in labels.items() if each.value != marks.get(key)}
+    left = {key: label for key, label in labels.items() if label.value != marks.get(key)}
     if len(left) < len(labels):
         kept = non_empty(**{**kept, "labels": left})
     spec = template.find("spec").present
-    of_pod = {key: each for key, each in spec.items() if key not in _NOT_IN_TEMPLATE}
+    of_pod = {key: field for key, field in spec.items() if key not in _NOT_IN_TEMPLATE}
     return {**non_empty(metadata=kept), "spec": of_pod}
 
 
-def without_env(made: Converted, own: Mapping[str, list[dict[str, Any]]]) -> None:
+def without_env(made: Converted, env_by_role: Mapping[str, list[dict[str, Any]]]) -> None:
     """Remove variables from the main containers that rendering adds again.
 
     own: by role. The roles have templates of their own, or all have the run's.
     """
     replicas: Any = made.spec["replicas"]
     for role, replica in replicas.items():
-        strip_env(replica.get("template"), own[role])
-    strip_env(made.spec["template"], next(iter(own.values())))
+        strip_env(replica.get("template"), env_by_role[role])
+    strip_env(made.spec["template"], next(iter(env_by_role.values())))
 
 
-def strip_env(template: Any, own: list[dict[str, Any]]) -> None:
+def strip_env(template: Any, variables: list[dict[str, Any]]) -> None:
     """Remove variables from the main container of a template, if there is one."""
 
     def strip(main: Mapping[str, Item]) -> Mapping[str, Draft]:
         env = main.get("env", NOTHING)
         if env.value is not None and not isinstance(env.value, tuple):
             return main
-        kept = [each for each in env.elements if plain(each) not in own]
-        others = {key: each for key, each in main.items() if key != "env"}
+        kept = [variable for variable in env.elements if plain(variable) not in variables]
+        others = {key: field for key, field in main.items() if key != "env"}
         return {**others, **non_empty(env=kept)}
 
     _change_main(template, strip)
@@ -149,9 +150,9 @@ def _change_main(
         spec["containers"] = [change(listed[0].entries), *listed[1:]]
 
 
-def first_of(*found: Item) -> Item:
+def first_of(*items: Item) -> Item:
     """Return the first item with a value, else one without."""
-    return next((each for each in found if each.value is not None), NOTHING)
+    return next((item for item in items if item.value is not None), NOTHING)
 
 
 def set_present(target: dict[str, Any], **items: Item) -> None:

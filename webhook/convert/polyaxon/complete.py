@@ -70,11 +70,11 @@ class Converted(NamedTuple):
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        return tuple(each for each in self.findings if each.severity == "error")
+        return tuple(finding for finding in self.findings if finding.severity == "error")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        return tuple(each for each in self.findings if each.severity == "warning")
+        return tuple(finding for finding in self.findings if finding.severity == "warning")
 
 
 def complete(made: Made, document: Item, name: str, notes: Notes) -> Converted:
@@ -90,22 +90,22 @@ def complete(made: Made, document: Item, name: str, notes: Notes) -> Converted:
     whole = plain(draft)
     # After an error, what was not read is missing, and what the plan makes of the rest is wrong.
     incomplete = bool(notes.errors)
-    disputed = {each: each.value for each in draft.walk() if isinstance(each.value, Disputed)}
-    judged = judge(draft, _resolved(whole, lambda each: each.text), plans=not incomplete)
+    disputed = {item: item.value for item in draft.walk() if isinstance(item.value, Disputed)}
+    judged = judge(draft, _resolved(whole, lambda value: value.text), plans=not incomplete)
     as_value = _resolved(whole, _value)
     wrong = [judged, judge(draft, as_value, plans=not incomplete)] if disputed else []
-    refused = [{source(draft, each.path) for each in one.errors} for one in wrong]
+    refused = [{source(draft, error.path) for error in judgement.errors} for judgement in wrong]
     cures = {
         item: cure
         for item, value in disputed.items()
-        if (cure := _cure(value, *((item, ()) in each for each in refused)))
+        if (cure := _cure(value, *((item, ()) in places for places in refused)))
     }
     for item, cure in cures.items():
         notes.error(item, cure)
     report = _Report(draft, made, document, notes, cures)
-    for each in judged.lines:
-        if not (incomplete and each.is_absence):
-            report.add(each)
+    for line in judged.lines:
+        if not (incomplete and line.is_absence):
+            report.add(line)
     reported = {finding.path for finding in notes.errors}
     for fault in judged.faults:
         if not judged.lines or report.where(fault.path) not in reported:
@@ -118,9 +118,9 @@ def complete(made: Made, document: Item, name: str, notes: Notes) -> Converted:
 def _resolved(value: Any, choose: Callable[[Disputed], Any]) -> Any:
     """Return the document with a value for each that readers of YAML take differently."""
     if isinstance(value, dict):
-        return {key: _resolved(each, choose) for key, each in value.items()}
+        return {key: _resolved(child, choose) for key, child in value.items()}
     if isinstance(value, list):
-        return [_resolved(each, choose) for each in value]
+        return [_resolved(child, choose) for child in value]
     return choose(value) if isinstance(value, Disputed) else value
 
 
@@ -143,14 +143,14 @@ def _cure(disputed: Disputed, wrong_as_text: bool, wrong_as_value: bool) -> str:
 
 def _metadata(made: Made, document: Item, name: str, notes: Notes) -> dict[str, Draft]:
     if not name:
-        own = made.name.as_text if made.name is not None else ""
+        given_name = made.name.as_text if made.name is not None else ""
         suffix = _longest_suffix(made.spec)
-        name = run_name(own or file_name(document.origin.file), suffix)
-        if made.name is not None and name != own:
+        name = run_name(given_name or file_name(document.origin.file), suffix)
+        if made.name is not None and name != given_name:
             most = MAX_LABEL - suffix
-            cut = own.startswith(name) and len(own) > most
+            cut = given_name.startswith(name) and len(given_name) > most
             text = _TOO_LONG if cut else _RENAMED
-            what = text.format(name=name, length=len(own), most=most)
+            what = text.format(name=name, length=len(given_name), most=most)
             notes.warning(made.name, what, key=False)
     annotations = {**made.annotations, **non_empty(**{_DESCRIPTION: made.description})}
     return non_empty(
@@ -222,8 +222,8 @@ def _of_model(draft: Item, line: ErrorDetails) -> Wrong:
     at_key = line["type"] == UNKNOWN_FIELD
     if path[-1:] == (_KEY,):
         path, at_key = path[:-1], True
-    found = source(draft, path)
-    written = found[0].text if found is not None and not found[1] and not at_key else ""
+    place = source(draft, path)
+    written = place[0].text if place is not None and not place[1] and not at_key else ""
     text = sentence(line, written or None)
     if path[-1:] == ("count",) and line["input"] == 0:
         text = f"{text}; {_NO_PODS}"
@@ -272,25 +272,25 @@ class _Report:
 
     def where(self, path: Path) -> str:
         """Return the path in the file from which a path of the Run comes; empty without one."""
-        found = source(self.draft, path)
-        return path_text((*found[0].origin.path, *found[1])) if found else ""
+        place = source(self.draft, path)
+        return path_text((*place[0].origin.path, *place[1])) if place else ""
 
     def add_fault(self, fault: Fault) -> None:
         """Report a fault of the pod schema, except in a Polyaxon template that was not replaced."""
-        found = source(self.draft, fault.path)
-        if found is not None and _LEFT_AS_IT_IS in found[0].as_text:
+        place = source(self.draft, fault.path)
+        if place is not None and _LEFT_AS_IT_IS in place[0].as_text:
             return
         if fault.severity == "error":
             self.add(Wrong(fault.path, fault.message, fault.at_key))
-        elif found is not None:
-            self.notes.warning(found[0], fault.message)
+        elif place is not None:
+            self.notes.warning(place[0], fault.message)
 
     def add(self, wrong: Wrong) -> None:
         """Report an error at the item from which the path comes, or at the nearest item."""
         path, message, at_key, _ = wrong
-        found = source(self.draft, path)
-        if found is not None:
-            item, left = found
+        place = source(self.draft, path)
+        if place is not None:
+            item, left = place
             if item not in self.cures:
                 self.notes.error(item, message, below=left, key=at_key and not left)
         elif path[:2] == _REPLICAS and len(path) <= len(_REPLICAS) + 1 and self.made.replicas:
@@ -306,8 +306,8 @@ def run_name(text: str, longest_suffix: int) -> str:
 
     Of `organisation/name:tag` only the name is used.
     """
-    own = text.rpartition("/")[2].partition(":")[0]
-    label = _FOREIGN.sub("-", own.lower()).strip("-")
+    base_name = text.rpartition("/")[2].partition(":")[0]
+    label = _FOREIGN.sub("-", base_name.lower()).strip("-")
     if not _LETTER.match(label):
         label = f"{_FALLBACK}-{label}".strip("-")
     return label[: MAX_LABEL - longest_suffix].rstrip("-")

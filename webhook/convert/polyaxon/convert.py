@@ -73,8 +73,8 @@ def convert(files: Mapping[str, bytes], wanted: ConversionOptions | None = None)
     document = _select_document(files, notes)
     if document is None:
         return Converted(findings=notes.in_order)
-    of = of_old_schema if document.find("kind").as_text in KINDS else of_component
-    made = of(document, wanted, overrides, notes)
+    extract = of_old_schema if document.find("kind").as_text in KINDS else of_component
+    made = extract(document, wanted, overrides, notes)
     done = complete(made, document, wanted.name, notes)
     note = ""
     if done.run is not None:
@@ -115,27 +115,31 @@ def _note(document: Item, run: Run) -> str:
 
 def _select_document(files: Mapping[str, bytes], notes: Notes) -> Item | None:
     """Return the one document to convert, composed if necessary; None after noting errors."""
-    found: dict[str, list[Item]] = {_OLD: [], OPERATION: [], COMPONENT: []}
+    documents_by_kind: dict[str, list[Item]] = {_OLD: [], OPERATION: [], COMPONENT: []}
     for file, content in files.items():
         for item in read_file(file, content, notes):
             if kind := _kind(item, notes):
-                found[kind].append(item)
+                documents_by_kind[kind].append(item)
     if notes.errors:
         return None
-    first = [some[0] for some in found.values() if some]
-    for what, several in found.items():
+    first = [some[0] for some in documents_by_kind.values() if some]
+    for what, several in documents_by_kind.items():
         for item in several[1:]:
             notes.error(item, _SEVERAL.format(what=what, first=_where(several[0])))
-    if found[_OLD] and len(first) > 1:
+    if documents_by_kind[_OLD] and len(first) > 1:
         notes.error(first[0], _MIXED.format(first=_where(first[1])))
     if not first:
         file = next(iter(files), _COMMAND_LINE)
         notes.error(Origin(file, (1, 1), (1, 1)), _NOTHING)
     if notes.errors:
         return None
-    if found[_OLD]:
+    if documents_by_kind[_OLD]:
         return first[0]
-    return composed(next(iter(found[OPERATION]), None), next(iter(found[COMPONENT]), None), notes)
+    return composed(
+        next(iter(documents_by_kind[OPERATION]), None),
+        next(iter(documents_by_kind[COMPONENT]), None),
+        notes,
+    )
 
 
 def _where(item: Item) -> str:
@@ -179,10 +183,10 @@ def _kind(item: Item, notes: Notes) -> str:
     elif isinstance(operations.value, tuple):
         notes.error(operations, _SEVERAL_OPERATIONS, key=True)
     else:
-        known = (*KINDS, COMPONENT, OPERATION)
-        message = f"is required: one of {', '.join(known)}"
+        kinds = (*KINDS, COMPONENT, OPERATION)
+        message = f"is required: one of {', '.join(kinds)}"
         if kind:
-            message = f"{quoted(kind)} is not one of {', '.join(known)}{guess(kind, known)}"
+            message = f"{quoted(kind)} is not one of {', '.join(kinds)}{guess(kind, kinds)}"
         missing = kind_of is NOTHING
         notes.error(item if missing else kind_of, message, below=("kind",) if missing else ())
     return ""

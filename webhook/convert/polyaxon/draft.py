@@ -33,7 +33,7 @@ def _nothing(value: Draft) -> bool:
 def wrapped(draft: Draft) -> Item:
     """Return the draft as one item; what is not from the file has the origin of NOTHING."""
     if isinstance(draft, dict):
-        return Item({key: wrapped(each) for key, each in draft.items()}, NOTHING.origin)
+        return Item({key: wrapped(child) for key, child in draft.items()}, NOTHING.origin)
     if isinstance(draft, list | tuple):
         return Item(tuple(map(wrapped, draft)), NOTHING.origin)
     return draft if isinstance(draft, Item) else Item(cast("Any", draft), NOTHING.origin)
@@ -63,8 +63,8 @@ def within(draft: Item, path: Path) -> Item | None:
     best: Item | None = None
     for depth, step in enumerate(path):
         draft = draft.find(step)
-        own = (each for each in draft.walk() if each.origin is not NOTHING.origin)
-        best = (next(own, None) if depth else None) or best
+        items = (item for item in draft.walk() if item.origin is not NOTHING.origin)
+        best = (next(items, None) if depth else None) or best
     return best
 
 

@@ -57,7 +57,7 @@ class Item:
 
     @property
     def present(self) -> Mapping[str, Item]:
-        return {key: each for key, each in self.entries.items() if each.value is not None}
+        return {key: item for key, item in self.entries.items() if item.value is not None}
 
     @property
     def is_empty(self) -> bool:
@@ -71,14 +71,14 @@ class Item:
 
     def find(self, *path: str | int) -> Item:
         """Return the item at a path below; NOTHING if there is none."""
-        found = self
+        item = self
         for step in path:
             if isinstance(step, str):
-                found = found.entries.get(step, NOTHING)
+                item = item.entries.get(step, NOTHING)
             else:
-                inside = -len(found.elements) <= step < len(found.elements)
-                found = found.elements[step] if inside else NOTHING
-        return found
+                inside = -len(item.elements) <= step < len(item.elements)
+                item = item.elements[step] if inside else NOTHING
+        return item
 
     def with_value(self, value: Value) -> Item:
         scalar = not isinstance(value, tuple | dict)
@@ -172,14 +172,16 @@ def read(
     `camel` decides which of the two suggestions show. A null field counts as missing. A field that
     is not in the table is an error, because Polyaxon's schemas are strict.
     """
-    rest, found = dict(want_mapping(item, notes)), {}
+    rest, values = dict(want_mapping(item, notes)), {}
     for name, reader in table.items():
         field = None
-        for each in [rest.pop(key) for key in dict.fromkeys((name, to_camel(name))) if key in rest]:
+        for entry in [
+            rest.pop(key) for key in dict.fromkeys((name, to_camel(name))) if key in rest
+        ]:
             if field is not None:
                 first = field.origin.path[-1]
-                notes.error(each, f"is {first} once more; keep one of the two", key=True)
-            field = field or each
+                notes.error(entry, f"is {first} once more; keep one of the two", key=True)
+            field = field or entry
         if field is None or field.value is None or (field.is_empty and reader is not even_empty):
             continue
         if isinstance(reader, Refused):
@@ -187,12 +189,12 @@ def read(
         elif isinstance(reader, str):
             notes.warning(field, reader)
         elif (value := reader(field, notes)) is not None:
-            found[to_camel(name)] = value
-    known = tuple(dict.fromkeys(to_camel(name) if camel else name for name in table))
-    for key, each in rest.items():
-        hint = guess(key, known) or f"; the fields are {', '.join(known)}"
-        notes.error(each, f"there is no such field{hint}", key=True)
-    return found
+            values[to_camel(name)] = value
+    field_names = tuple(dict.fromkeys(to_camel(name) if camel else name for name in table))
+    for key, entry in rest.items():
+        hint = guess(key, field_names) or f"; the fields are {', '.join(field_names)}"
+        notes.error(entry, f"there is no such field{hint}", key=True)
+    return values
 
 
 def want_mapping(item: Item, notes: Notes) -> Mapping[str, Item]:

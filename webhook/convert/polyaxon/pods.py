@@ -154,8 +154,8 @@ def pod(item: Item, fields: Mapping[str, Any], shared: SharedSettings, notes: No
     """Return the pod of a runtime or of one of its replicas, of whose fields POD has these."""
     environment = fields.get("environment", Environment())
     main: dict[str, Draft] = {}
-    if own := fields.get("container"):
-        main = container(own, notes, name=MAIN, image=shared.image, env=shared.env)
+    if container_item := fields.get("container"):
+        main = container(container_item, notes, name=MAIN, image=shared.image, env=shared.env)
     else:
         notes.error(item, "is required: the container that does the work", below=("container",))
     resources: Any = main.pop("resources", None)
@@ -170,28 +170,32 @@ def pod(item: Item, fields: Mapping[str, Any], shared: SharedSettings, notes: No
 def _read_init(item: Item, notes: Notes) -> list[Draft]:
     """Return the author's init containers, without those of Polyaxon."""
     result: list[Draft] = []
-    for position, each in enumerate(want_list(item, notes)):
-        entries = want_mapping(each, notes)
-        own = entries.get("container")
-        if own is not None and set(entries) == {"container"} and "image" in own.entries:
-            result.append(container(own, notes, name=f"init-{position}"))
+    for position, element in enumerate(want_list(item, notes)):
+        entries = want_mapping(element, notes)
+        container_item = entries.get("container")
+        if (
+            container_item is not None
+            and set(entries) == {"container"}
+            and "image" in container_item.entries
+        ):
+            result.append(container(container_item, notes, name=f"init-{position}"))
         elif entries:
-            notes.warning(each, _INITIALISER)
+            notes.warning(element, _INITIALISER)
     return result
 
 
 def _read_sidecars(item: Item, notes: Notes) -> list[Draft]:
     listed = enumerate(want_list(item, notes))
-    return [container(each, notes, name=f"sidecar-{position}") for position, each in listed]
+    return [container(sidecar, notes, name=f"sidecar-{position}") for position, sidecar in listed]
 
 
 def _share_memory(main: dict[str, Draft], volumes: list[Draft]) -> None:
     """Mount a volume at /dev/shm, unless the container has one there."""
-    own = main.get("volumeMounts")
-    if isinstance(own, Item) and not isinstance(own.value, tuple):
+    mounts_item = main.get("volumeMounts")
+    if isinstance(mounts_item, Item) and not isinstance(mounts_item.value, tuple):
         # Not a list: the pod schema reports that.
         return
-    mounts = own.elements if isinstance(own, Item) else ()
+    mounts = mounts_item.elements if isinstance(mounts_item, Item) else ()
     paths = [mount.find("mountPath").as_text for mount in mounts]
     names = [volume.find("name").as_text for volume in volumes if isinstance(volume, Item)]
     if SHM_PATH in paths or SHM_NAME in names:
@@ -212,7 +216,11 @@ def container(
     if own_image is None and not image:
         notes.error(item, "is required: the image of the container", below=("image",))
     variables = fields.pop("env", {})
-    added = [each for each in env if isinstance(each, dict) and each["name"] not in variables]
+    added = [
+        variable
+        for variable in env
+        if isinstance(variable, dict) and variable["name"] not in variables
+    ]
     result: dict[str, Draft] = {
         "name": fields.pop("name", name),
         "image": image or own_image,
@@ -237,7 +245,9 @@ def quantities(item: Item, notes: Notes) -> Item:
 def _read_arguments(item: Item, notes: Notes) -> list[str]:
     """Return texts; a template that becomes nothing removes the argument."""
     if isinstance(item.value, tuple):
-        item = item.with_value(tuple(each for each in item.elements if each.value is not None))
+        item = item.with_value(
+            tuple(element for element in item.elements if element.value is not None)
+        )
     return [text for text in want_texts(item, notes) if text]
 
 

@@ -99,7 +99,7 @@ class Params:
         a list, a template that becomes a list is inlined.
         """
         if isinstance(item.value, dict):
-            return item.with_value({key: self.bind(each) for key, each in item.value.items()})
+            return item.with_value({key: self.bind(child) for key, child in item.value.items()})
         if isinstance(item.value, tuple):
             result: list[Item] = []
             for element in item.elements:
@@ -114,15 +114,19 @@ class Params:
             self.notes.warning(item, what, key=False)
             return item
         whole = _TEMPLATE.fullmatch(item.value.strip())
-        if whole and "}}" not in whole[1] and (found := self._value(whole[1], item)) is not None:
-            known = truth(found)
-            if known is not None:
-                return Item(known, item.origin, str(known))
-            return Item(found.value, item.origin, found.text)
+        if (
+            whole
+            and "}}" not in whole[1]
+            and (param_value := self._value(whole[1], item)) is not None
+        ):
+            truth_value = truth(param_value)
+            if truth_value is not None:
+                return Item(truth_value, item.origin, str(truth_value))
+            return Item(param_value.value, item.origin, param_value.text)
 
         def replacement(hit: re.Match[str]) -> str:
-            found = self._value(hit[1], item)
-            return hit[0] if found is None else as_text(found)
+            param_value = self._value(hit[1], item)
+            return hit[0] if param_value is None else as_text(param_value)
 
         return item.with_text(_TEMPLATE.sub(replacement, item.value))
 
@@ -159,7 +163,7 @@ class Params:
         """`params.as_args`, and `params.name` with value, as_str or as_arg."""
         if steps == ("as_args",):
             arguments = [self._argument(name) for name in self.values]
-            return Item(tuple(each for each in arguments if each.text), NOTHING.origin)
+            return Item(tuple(argument for argument in arguments if argument.text), NOTHING.origin)
         if not steps:
             raise NotThere("params has no value by itself; name one of them")
         name, rest = str(steps[0]), steps[1:]
@@ -174,9 +178,9 @@ class Params:
         if name in self.elsewhere:
             raise UnknownValue(self.elsewhere[name])
         if name not in self.values:
-            known = (*self.values, *self.elsewhere)
-            there = f"; there are {', '.join(known)}" if known else ""
-            hint = guess(name, known) or there
+            param_names = (*self.values, *self.elsewhere)
+            alternatives = f"; there are {', '.join(param_names)}" if param_names else ""
+            hint = guess(name, param_names) or alternatives
             raise NotThere(f"there is no param {quoted(name)}{hint}")
         return self.values[name]
 
@@ -194,8 +198,8 @@ def as_text(item: Item) -> str:
     if isinstance(item.value, dict | tuple):
         return str(plain(item))
     if isinstance(item.value, bool | Disputed):
-        known = truth(item)
-        return item.text if known is None else str(known)
+        truth_value = truth(item)
+        return item.text if truth_value is None else str(truth_value)
     return item.as_text
 
 

@@ -200,15 +200,15 @@ class ClusterState:
         the actions."""
         bound = [
             selectors_of(spec.get("matchResources") or {})
-            for key, each in self.guard_objects.items()
+            for key, guard in self.guard_objects.items()
             if key.kind.name == GUARD_BINDING
-            and (spec := each["spec"]).get("policyName") in guards
+            and (spec := guard["spec"]).get("policyName") in guards
             and not {*actions}.isdisjoint(spec.get("validationActions") or ())
         ]
         return [
-            each["name"]
-            for each in entries
-            if selectors_of(each) not in bound and ({}, {}) not in bound
+            entry["name"]
+            for entry in entries
+            if selectors_of(entry) not in bound and ({}, {}) not in bound
         ]
 
     @property
@@ -233,7 +233,7 @@ class ClusterState:
     @property
     def url(self) -> str:
         """The webhook's address if it runs outside the cluster; else empty."""
-        urls = [str(each["clientConfig"].get("url") or "") for each in self.entries]
+        urls = [str(entry["clientConfig"].get("url") or "") for entry in self.entries]
         return urls[0] if urls and all(urls) else ""
 
     @property
@@ -252,19 +252,19 @@ class ClusterState:
         outside = f"the webhook runs outside of the cluster, at {self.url}" if self.url else ""
         # Nothing of Fairlead is in the cluster: the controller runs beside the webhook.
         both = outside if self.elsewhere else ""
-        own = "" if self.policies_from_cluster else outside
-        found = {
+        served_reason = "" if self.policies_from_cluster else outside
+        reason_by_kind = {
             ReadKind.POD_RULES: self.configuration is None and "there is no webhook configuration",
             ReadKind.METRICS: both or (controller and webhook),
             ReadKind.ENDPOINTS: outside,
             ReadKind.SERVING: outside or (self.serving is None and "there is no serving Secret"),
             # The webhook's arguments show where it reads them.
-            ReadKind.POLICIES: self.policies is None and (own or webhook),
-            ReadKind.SERVED: own,
+            ReadKind.POLICIES: self.policies is None and (served_reason or webhook),
+            ReadKind.SERVED: served_reason,
             ReadKind.LEASE: both,
             ReadKind.PROGRAMS_RIGHTS: both or controller,
         }
-        return {kind: reason for kind, reason in found.items() if reason}
+        return {kind: reason for kind, reason in reason_by_kind.items() if reason}
 
     @property
     def by_cert_manager(self) -> bool:
@@ -300,7 +300,7 @@ class ClusterState:
     def overlays(self) -> Sequence[str]:
         """The overlays of the last `fairlead install`, beside the default."""
         options = self.options
-        return [each for each in (options.overlays if options else ()) if each != DEFAULT]
+        return [overlay for overlay in (options.overlays if options else ()) if overlay != DEFAULT]
 
     @property
     def policies_from_cluster(self) -> bool:
@@ -308,9 +308,9 @@ class ClusterState:
         return takes_policies_from_cluster(self.deployments, self.judging)
 
 
-def selectors_of(found: Json) -> tuple[Json, Json]:
+def selectors_of(entry: Json) -> tuple[Json, Json]:
     """Return the selectors of namespaces and objects of a webhook's entry or of a binding."""
-    return found.get("namespaceSelector") or {}, found.get("objectSelector") or {}
+    return entry.get("namespaceSelector") or {}, entry.get("objectSelector") or {}
 
 
 def sources_of(policies: Mapping[str, bytes], *, from_cluster: bool) -> SourceTable:
@@ -333,7 +333,7 @@ def takes_policies_from_cluster(deployments: Mapping[str, Json], judging: Json |
     if names.WEBHOOK in deployments:
         return has_argument(deployments[names.WEBHOOK], FROM_CLUSTER)
     entries = (judging or {}).get("webhooks") or ()
-    return any(each.get("name") == validating.POLICIES and each.get("rules") for each in entries)
+    return any(entry.get("name") == validating.POLICIES and entry.get("rules") for entry in entries)
 
 
 class Finding(NamedTuple):
@@ -368,7 +368,7 @@ def not_checked(reason: str) -> Finding:
 
 def does_not_apply(findings: Sequence[Finding]) -> bool:
     """Return whether a check with these findings did not apply to the cluster."""
-    return bool(findings) and all(each.what.startswith(_NOT_CHECKED) for each in findings)
+    return bool(findings) and all(finding.what.startswith(_NOT_CHECKED) for finding in findings)
 
 
 class Check(NamedTuple):
@@ -386,9 +386,9 @@ class Check(NamedTuple):
         """Return the findings about the state of a cluster; without any, that nothing was there to
         check, if so.
         """
-        found = () if self.needs in state.unread else tuple(self.judge(state))
-        if found or state.unread.keys() & {*self.reads}:
-            return found
+        findings = () if self.needs in state.unread else tuple(self.judge(state))
+        if findings or state.unread.keys() & {*self.reads}:
+            return findings
         reasons = dict.fromkeys(state.absent[kind] for kind in self.reads if kind in state.absent)
         return tuple(map(not_checked, reasons))
 

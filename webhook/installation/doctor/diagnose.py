@@ -117,22 +117,26 @@ class Reader:
         server = str((await self._client.get(VERSION)).get("gitVersion", ""))
         configuration = await self._object(ReadKind.POD_RULES, INTERCEPTION.path)
         judging = await self._object(ReadKind.JUDGING, JUDGING.path)
-        found = await self._list(
+        listed_deployments = await self._list(
             ReadKind.DEPLOYMENTS, CollectionPath("apps/v1", "deployments", names.NAMESPACE)
         )
         programs = (names.CONTROLLER, names.WEBHOOK, names.UI)
-        deployments = {_name(each): each for each in found if _name(each) in programs}
+        deployments = {
+            _name(deployment): deployment
+            for deployment in listed_deployments
+            if _name(deployment) in programs
+        }
         for what in (ReadKind.METRICS, ReadKind.POLICIES):
             if missing := self._unread.get(ReadKind.DEPLOYMENTS):
                 why = f"its source is unknown without {ReadKind.DEPLOYMENTS}"
                 self._unread[what] = missing._replace(why=why)
         from_cluster = takes_policies_from_cluster(deployments, judging)
-        known = await self._namespaces(namespaces)
-        whole = placed_whole(known)
+        labels_by_namespace = await self._namespaces(namespaces)
+        whole = placed_whole(labels_by_namespace)
         daemon_sets = [
-            each
+            daemon_set
             for name in whole
-            for each in await self._list(
+            for daemon_set in await self._list(
                 ReadKind.DAEMON_SETS, CollectionPath("apps/v1", "daemonsets", name)
             )
         ]
@@ -144,7 +148,9 @@ class Reader:
         table = SHIPPED if policies is None else sources_of(policies, from_cluster=from_cluster)
         record = read_record(deployments.get(names.CONTROLLER))
         stamping = as_meant(record, configuration, table, whole)
-        unplaced = find_unplaced(self._client, stamping, known, everywhere=not namespaces)
+        unplaced = find_unplaced(
+            self._client, stamping, labels_by_namespace, everywhere=not namespaces
+        )
         expected = _expected(deployments)
         wanted = object_checks.installed_objects(deployments, policies, from_cluster=from_cluster)
         metrics = await self._metrics(deployments)
@@ -156,10 +162,10 @@ class Reader:
             version=version,
             server=server,
             definitions={
-                key.name: each
+                key.name: definition
                 for key in expected
                 if key.kind.name == CRD
-                and (each := await self._object(ReadKind.DEFINITIONS, key.path))
+                and (definition := await self._object(ReadKind.DEFINITIONS, key.path))
             },
             expected=expected,
             wanted=wanted,
@@ -175,17 +181,17 @@ class Reader:
             serving=await self._serving(),
             watches={
                 (replica, resource): state
-                for replica, each in metrics.items()
-                for resource, state in each.watches.items()
+                for replica, replica_state in metrics.items()
+                for resource, state in replica_state.watches.items()
             },
             failing_writes={
                 (replica, write): seconds
-                for replica, each in metrics.items()
-                for write, seconds in each.failing_writes.items()
+                for replica, replica_state in metrics.items()
+                for write, seconds in replica_state.failing_writes.items()
             },
             leader=await self._leader(now),
             leads=self._leads,
-            namespaces=known,
+            namespaces=labels_by_namespace,
             daemon_sets=daemon_sets,
             nodes=await self._nodes(),
             classes=await self._classes(),
@@ -193,7 +199,9 @@ class Reader:
             policies=policies,
             missing_rights=await self._missing_rights(deployments, expected),
             kueue=await self._kueue(),
-            probe=await self._probe([*namespaces, choose_namespace(record, known)][0]),
+            probe=await self._probe(
+                [*namespaces, choose_namespace(record, labels_by_namespace)][0]
+            ),
             unread=self._unread,
         )
 
@@ -229,18 +237,20 @@ class Reader:
     async def _nodes(self) -> Sequence[Node]:
         if ReadKind.NODES not in self._kinds:
             return ()
-        found = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
-        return found.items if found else ()
+        listing = await self._tried(ReadKind.NODES, self._client.list(NODES_PATH, read_node))
+        return listing.items if listing else ()
 
     async def _classes(self) -> dict[str, dict[str, Json]]:
         listed = {
-            kind: await self._tried(ReadKind.CLASSES, self._client.list(path, lambda each: each))
+            kind: await self._tried(
+                ReadKind.CLASSES, self._client.list(path, lambda document: document)
+            )
             for kind, path in CLASS_PATHS.items()
         }
         return {
-            kind: {_name(each): each for each in found.items}
-            for kind, found in listed.items()
-            if found is not None
+            kind: {_name(document): document for document in listing.items}
+            for kind, listing in listed.items()
+            if listing is not None
         }
 
     async def _tried(self, what: ReadKind, answer: Awaitable[T]) -> T | None:
@@ -260,8 +270,10 @@ class Reader:
     async def _list(
         self, what: ReadKind, path: CollectionPath, query: Mapping[str, str] | None = None
     ) -> list[Json]:
-        found = await self._tried(what, self._client.list(path, lambda each: each, query=query))
-        return found.items if found else []
+        listing = await self._tried(
+            what, self._client.list(path, lambda document: document, query=query)
+        )
+        return listing.items if listing else []
 
     async def _endpoints(self) -> list[bool]:
         slices = await self._list(
@@ -272,8 +284,8 @@ class Reader:
         # Absent means ready (k8s.io/api/discovery/v1, EndpointConditions).
         return [
             (endpoint.get("conditions") or {}).get("ready") is not False
-            for each in slices
-            for endpoint in each.get("endpoints") or ()
+            for endpoint_slice in slices
+            for endpoint in endpoint_slice.get("endpoints") or ()
         ]
 
     async def _serving(self) -> dict[str, bytes] | None:
@@ -283,7 +295,7 @@ class Reader:
         return secret and {k: v for k, v in data_of(secret).items() if k in (CERTIFICATE, BUNDLE)}
 
     async def _metrics(self, deployments: Mapping[str, Json]) -> dict[str, ReplicaState]:
-        found: dict[str, ReplicaState] = {}
+        state_by_replica: dict[str, ReplicaState] = {}
         unreached = []
         for deployment, component in ((names.WEBHOOK, WEBHOOK), (names.CONTROLLER, CONTROLLER)):
             if deployment not in deployments:
@@ -291,9 +303,9 @@ class Reader:
             try:
                 texts = await read_by_replica(self._client, component)
                 read = {replica: read_state(text) for replica, text in texts.items()}
-                found |= read
+                state_by_replica |= read
                 if component == CONTROLLER:
-                    self._leads = any(each.leads for each in read.values())
+                    self._leads = any(replica_state.leads for replica_state in read.values())
             except NoReplica:
                 pass  # another check reports why none runs
             except (ClusterError, ValueError) as error:
@@ -306,7 +318,7 @@ class Reader:
                     "the pod is starting or ending, or the API server does not reach its port for "
                     f"health and metrics: let it through to {' and '.join(unreached)}",
                 )
-        return found
+        return state_by_replica
 
     async def _leader(self, now: datetime) -> str:
         lease = await self._object(ReadKind.LEASE, LEASE.path)
@@ -314,17 +326,21 @@ class Reader:
 
     async def _namespaces(self, wanted: Sequence[str]) -> dict[str, dict[str, str]]:
         if wanted:
-            found = [
+            namespaces = [
                 await self._tried(ReadKind.NAMESPACES, read_namespace(self._client, name))
                 for name in wanted
             ]
         else:
-            found = [*await self._list(ReadKind.NAMESPACES, NAMESPACES)]
-        return {_name(each): each["metadata"].get("labels") or {} for each in found if each}
+            namespaces = [*await self._list(ReadKind.NAMESPACES, NAMESPACES)]
+        return {
+            _name(namespace): namespace["metadata"].get("labels") or {}
+            for namespace in namespaces
+            if namespace
+        }
 
     async def _files(self) -> dict[str, bytes] | None:
-        found = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
-        return None if found is None else files_of(found)
+        config_map = await self._object(ReadKind.POLICIES, CONFIG_MAP.path)
+        return None if config_map is None else files_of(config_map)
 
     async def _missing_rights(
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
@@ -335,8 +351,8 @@ class Reader:
             *(("", right) for right in WANTED),
             *((at, right) for at in accounts if at in deployments for right in accounts[at]),
         ]
-        lacks = await asyncio.gather(*(self._lacks(*each, limit) for each in questions))
-        return [each for each, lacking in zip(questions, lacks, strict=True) if lacking]
+        lacks = await asyncio.gather(*(self._lacks(*question, limit) for question in questions))
+        return [question for question, lacking in zip(questions, lacks, strict=True) if lacking]
 
     async def _stored(self, wanted: Iterable[Key]) -> dict[Key, Json]:
         if ReadKind.OBJECTS not in self._kinds:
@@ -348,8 +364,12 @@ class Reader:
                 return await self._object(ReadKind.OBJECTS, key.path)
 
         keys = [key for key in wanted if object_checks.is_compared(key)]
-        found = await asyncio.gather(*map(read, keys))
-        return {key: each for key, each in zip(keys, found, strict=True) if each}
+        stored_objects = await asyncio.gather(*map(read, keys))
+        return {
+            key: stored_object
+            for key, stored_object in zip(keys, stored_objects, strict=True)
+            if stored_object
+        }
 
     async def _lacks(self, account: str, right: Right, limit: asyncio.Semaphore) -> bool:
         what = ReadKind.PROGRAMS_RIGHTS if account else ReadKind.OWN_RIGHTS
@@ -386,11 +406,11 @@ def _unread(error: Exception, cure: str = _ASK_AGAIN) -> Unread:
 
 
 def _namespaces_of(objects: Iterable[Json]) -> frozenset[str]:
-    return frozenset(each["metadata"]["namespace"] for each in objects)
+    return frozenset(live_object["metadata"]["namespace"] for live_object in objects)
 
 
-def _name(found: Mapping[str, Any]) -> str:
-    return str(found["metadata"]["name"])
+def _name(live_object: Mapping[str, Any]) -> str:
+    return str(live_object["metadata"]["name"])
 
 
 class Outcome(NamedTuple):

@@ -55,7 +55,7 @@ def interception(state: ClusterState) -> Iterator[Finding]:
         yield from _fields(entry, state)
     yield from _not_in_force(state)
     meant = state.record.fails_open or not state.record.names
-    ignored = [each for each in state.entries if meant and each.get("failurePolicy") == "Ignore"]
+    ignored = [entry for entry in state.entries if meant and entry.get("failurePolicy") == "Ignore"]
     unguarded = state.unguarded(ignored, [names.STAMP_GUARD], ["Warn", "Deny"])
     if unguarded and ReadKind.GUARDS not in state.unread:
         yield warning(
@@ -67,26 +67,29 @@ def interception(state: ClusterState) -> Iterator[Finding]:
 
 def _guard_cure(state: ClusterState) -> str:
     # Overlays replace each other, so the cure names those of last time too.
-    overlays = " ".join(f"--overlay {each}" for each in (*state.overlays, "fail-open-guarded"))
+    overlays = " ".join(
+        f"--overlay {overlay}" for overlay in (*state.overlays, "fail-open-guarded")
+    )
     return state.reinstall(overlays, "--set guards.stamp=warn", "guard-stamp of each source")
 
 
 @check("tolerations", ReadKind.POD_RULES, ReadKind.POLICIES, needs=ReadKind.GUARDS)
 def tolerations(state: ClusterState) -> Iterator[Finding]:
     """Check that tolerations which policies do not allow cannot be added to a pod later."""
-    found = state.compiled.policies if state.compiled else ()
+    policies = state.compiled.policies if state.compiled else ()
     limiting = [
-        each.name
-        for each in found
-        if each.enforced and any(isinstance(setting, AllowedSetting) for setting in each.settings)
+        policy.name
+        for policy in policies
+        if policy.enforced
+        and any(isinstance(setting, AllowedSetting) for setting in policy.settings)
     ]
     if not limiting:
         return
     # Whatever marks it keeps.
-    (own,) = capacity_guard((), ())
+    (shipped_guard,) = capacity_guard((), ())
     guards = {
-        key.name: not changed_parts(names.TOLERATIONS_GUARD, each["spec"], own["spec"])
-        for key, each in state.guard_objects.items()
+        key.name: not changed_parts(names.TOLERATIONS_GUARD, guard["spec"], shipped_guard["spec"])
+        for key, guard in state.guard_objects.items()
         if key.kind.name == GUARD and key.name.startswith(names.TOLERATIONS_GUARD)
     }
     sound = [name for name, whole in guards.items() if whole]
@@ -109,10 +112,10 @@ def tolerations(state: ClusterState) -> Iterator[Finding]:
 @check("selectors", ReadKind.POD_RULES)
 def selectors(state: ClusterState) -> Iterator[Finding]:
     """No pod is sent twice, and no pod of the cluster's own namespaces is sent."""
-    for one, other in combinations(state.entries, 2):
-        if _both([one, other]):
+    for first, other in combinations(state.entries, 2):
+        if _both([first, other]):
             yield warning(
-                f"a pod can match both {one['name']} and {other['name']}: it is sent twice",
+                f"a pod can match both {first['name']} and {other['name']}: it is sent twice",
                 f"{state.reinstall()} writes entries that exclude each other",
             )
     for entry in state.entries:
@@ -129,32 +132,32 @@ def selectors(state: ClusterState) -> Iterator[Finding]:
 
 def _not_in_force(state: ClusterState) -> Iterator[Finding]:
     """Pods that the installed entries should send, and these do not."""
-    live = [each["name"] for each in state.entries]
+    live = [entry["name"] for entry in state.entries]
     yield from _unsent_sources(state, live)
-    for each in pod_entries(state.record, state.configuration, state.sources, state.whole, {}):
-        if each.reason == ABSENT:
+    for pod_entry in pod_entries(state.record, state.configuration, state.sources, state.whole, {}):
+        if pod_entry.reason == ABSENT:
             # Nothing would be sent by it now.
-            idle = each.entry == entry_name("namespace", 0) and not state.whole
+            idle = pod_entry.entry == entry_name("namespace", 0) and not state.whole
             make = warning if idle else error
             yield make(
-                f"{each.message}: its pods are not sent, and are not placed",
+                f"{pod_entry.message}: its pods are not sent, and are not placed",
                 state.reinstall(),
             )
-        elif each.reason == NO_SOURCE:
-            source = each.entry.removesuffix(OWN_SUFFIX).rpartition("-")[0]
+        elif pod_entry.reason == NO_SOURCE:
+            source = pod_entry.entry.removesuffix(OWN_SUFFIX).rpartition("-")[0]
             yield error(
-                f"{each.entry}: {each.message}",
+                f"{pod_entry.entry}: {pod_entry.message}",
                 f"apply RunSource {source} again; or, if its pods are not to be placed, take the "
                 f"entry away: {_without_source(state, source)}",
             )
-        elif each.reason in (ELSEWHERE, FAILS_OPEN):
-            yield error(f"{each.entry}: {each.message}", state.reinstall())
-        for narrowing in each.narrowings:
-            what = f"{each.entry}: {narrowing.what}"
+        elif pod_entry.reason in (ELSEWHERE, FAILS_OPEN):
+            yield error(f"{pod_entry.entry}: {pod_entry.message}", state.reinstall())
+        for narrowing in pod_entry.narrowings:
+            what = f"{pod_entry.entry}: {narrowing.what}"
             if narrowing.meant:
                 yield note(what)
             else:
-                cure = _widening(narrowing, live.index(each.entry), state)
+                cure = _widening(narrowing, live.index(pod_entry.entry), state)
                 yield error(f"{what}, and are not placed", cure)
     if names.CONTROLLER in state.deployments and not state.record.names:
         yield note(
@@ -168,7 +171,7 @@ def _without_source(state: ClusterState, source: str) -> str:
     """Return how to install without a source."""
     if state.applied_by.tool != INSTALL or state.options is None:
         return f"remove it from the source of {state.applied_by}"
-    rest = tuple(each for each in state.options.sources if each != source)
+    rest = tuple(name for name in state.options.sources if name != source)
     options = flags(state.options.model_copy(update={"sources": rest}))
     return f"`fairlead install --reset {options}".rstrip() + "`"
 
@@ -194,8 +197,8 @@ def _unsent_sources(state: ClusterState, live: Collection[str]) -> Iterator[Find
     name.
     """
     for row in state.sources.rows:
-        own = {entry_name(row.name, number) for number in range(len(row.marks))}
-        if row in SHIPPED.rows or own & {*live, *state.record.names}:
+        entry_names = {entry_name(row.name, number) for number in range(len(row.marks))}
+        if row in SHIPPED.rows or entry_names & {*live, *state.record.names}:
             continue
         if unsent := unsent_marks(row.marks, state.entries):
             yield warning(
@@ -207,20 +210,20 @@ def _unsent_sources(state: ClusterState, live: Collection[str]) -> Iterator[Find
 
 def _disabled(state: ClusterState) -> Iterator[Finding]:
     assert state.configuration is not None  # noqa: S101  (the one caller has looked)
-    found = suspension.parse_suspension(state.configuration)
-    if found is None:
-        silent = [each["name"] for each in state.entries if not each.get("rules")]
+    current_suspension = suspension.parse_suspension(state.configuration)
+    if current_suspension is None:
+        silent = [entry["name"] for entry in state.entries if not entry.get("rules")]
         if silent:
             has = "has" if len(silent) == 1 else "have"
             shown = f"{', '.join(silent)} {has} no rules, and no end is recorded"
             yield error(f"{shown}: no pod is sent", _ENABLE)
         return
-    for problem in found.problems:
+    for problem in current_suspension.problems:
         yield error(f"the webhook is disabled, and {problem}", _ENABLE)
-    if found.until is None:
+    if current_suspension.until is None:
         return
-    until = found.until.astimezone().strftime("%a %H:%M:%S %Z")
-    if found.due(state.now):
+    until = current_suspension.until.astimezone().strftime("%a %H:%M:%S %Z")
+    if current_suspension.due(state.now):
         yield error(
             f"the webhook was to be enabled again at {until}, and is not: does a controller lead?",
             _ENABLE,
@@ -258,15 +261,21 @@ def _fields(entry: Json, state: ClusterState) -> Iterator[Finding]:
 def _both(entries: list[Json]) -> bool:
     """Return whether a pod in a namespace can match all of them."""
     return all(
-        _satisfiable([one for entry in entries for one in expressions(entry.get(selector) or {})])
+        _satisfiable(
+            [
+                expression
+                for entry in entries
+                for expression in expressions(entry.get(selector) or {})
+            ]
+        )
         for selector in ("objectSelector", "namespaceSelector")
     )
 
 
 def _satisfiable(wanted: list[Any]) -> bool:
     by_key: dict[str, list[Any]] = defaultdict(list)
-    for each in wanted:
-        by_key[each["key"]].append(each)
+    for expression in wanted:
+        by_key[expression["key"]].append(expression)
     return all(map(satisfiable, by_key.values()))
 
 
@@ -284,10 +293,10 @@ def marked_namespaces(state: ClusterState) -> Iterator[Finding]:
     if state.whole:
         yield note(f"every pod is placed in {', '.join(sorted(state.whole))} ({names.PLACE}: all)")
     for name, labels in sorted(state.namespaces.items()):
-        for key, known in _OF_NAMESPACES.items():
-            if (value := labels.get(key, known)) != known:
+        for key, only_value in _OF_NAMESPACES.items():
+            if (value := labels.get(key, only_value)) != only_value:
                 yield warning(
                     f"namespace {name} has {key}: {value}, which means nothing",
-                    f"`kubectl label namespace {name} --overwrite {key}={known}`, or take the "
+                    f"`kubectl label namespace {name} --overwrite {key}={only_value}`, or take the "
                     f"label away with `kubectl label namespace {name} {key}-`",
                 )

@@ -80,9 +80,9 @@ def objects(state: ClusterState) -> Iterator[Finding]:
                 yield warning(f"there is no {key}, which was installed", state.reinstall())
             continue
         shared = key.kind.name in SHARED
-        found = differences(live, state.wanted[key], shared=shared)
-        records = [each for each in found if names.INTERCEPTS in each]
-        others = [each for each in found if each not in records]
+        texts = differences(live, state.wanted[key], shared=shared)
+        records = [text for text in texts if names.INTERCEPTS in text]
+        others = [text for text in texts if text not in records]
         for make, some in ((warning, records), (note if shared else warning, others)):
             if some:
                 yield make(

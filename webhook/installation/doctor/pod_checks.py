@@ -60,7 +60,7 @@ def end_to_end(state: ClusterState) -> Iterator[Finding]:
             f"other webhooks change it: {probe.words}",
             "fairlead preview -f POD --policies cluster --dry-run=server names the policy",
         )
-    elif all(each.get("rules") for each in state.entries):
+    elif all(entry.get("rules") for entry in state.entries):
         yield error(
             f"a pod of a run in {probe.namespace} comes back without a stamp",
             "do the selectors of the webhook configuration take it? kubectl get "
@@ -96,9 +96,11 @@ def unplaced(state: ClusterState) -> Iterator[Finding]:
             "none, if they are to stay as they are; else delete them: controllers create theirs "
             "again, others are to be applied again",
         )
-    for namespace, found in sorted(by_namespace.items()):
-        shown = first_few(sorted(found), _NAMED)
-        pods = "1 pod of a run has" if len(found) == 1 else f"{len(found)} pods of runs have"
+    for namespace, pod_names in sorted(by_namespace.items()):
+        shown = first_few(sorted(pod_names), _NAMED)
+        pods = (
+            "1 pod of a run has" if len(pod_names) == 1 else f"{len(pod_names)} pods of runs have"
+        )
         yield error(
             f"in {namespace} {pods} no stamp: {shown}. No policy was applied to them: the "
             "webhook did not answer, was disabled, its configuration was gone or selected fewer "
@@ -130,17 +132,17 @@ _KEEP_LABEL: Final = f"{names.DAEMON_SETS}={names.DAEMON_SETS_KEEP}"
 def agents(state: ClusterState) -> Iterator[Finding]:
     """Drivers that must not wait for the webhook, and pods that do not meet requirements."""
     policies = state.compiled
-    for each in state.daemon_sets:
-        metadata = each["metadata"]
+    for daemon_set in state.daemon_sets:
+        metadata = daemon_set["metadata"]
         namespace, title = metadata["namespace"], f"{metadata['namespace']}/{metadata['name']}"
-        if driver := _driver(each):
+        if driver := _driver(daemon_set):
             yield warning(
                 f"DaemonSet {title} is a driver of the nodes' {driver}, and {names.PLACE}: all has "
                 "its pods wait for the webhook, which may need that driver itself",
                 _UNMARK.format(namespace),
             )
         spared = spares_daemon_sets(state.namespaces[namespace])
-        for reason in _unmet(state, each, policies) if policies else ():
+        for reason in _unmet(state, daemon_set, policies) if policies else ():
             if spared:
                 yield note(
                     f"DaemonSet {title} does not meet a requirement, which does not apply because "
@@ -156,12 +158,12 @@ def agents(state: ClusterState) -> Iterator[Finding]:
                 )
 
 
-def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[str]:
+def _unmet(state: ClusterState, daemon_set: Json, policies: PolicySet) -> Iterator[str]:
     """Yield why requirements reject its pods, or on how many of its nodes they are not met.
 
     Nothing for a template that is marked itself: its author asked for it.
     """
-    whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **found}
+    whole = {"apiVersion": "apps/v1", "kind": "DaemonSet", **daemon_set}
     world = World(
         policies,
         Cluster(),
@@ -176,16 +178,16 @@ def _unmet(state: ClusterState, found: Json, policies: PolicySet) -> Iterator[st
     )
     for template in pod_templates(Object("the cluster", whole)):
         with suppress(InvalidPod):  # the API server rejects it too
-            namespace = found["metadata"]["namespace"]
+            namespace = daemon_set["metadata"]["namespace"]
             evaluation = world.evaluate(template.pod(0), namespace, led=False)
             identity = evaluation.decision.identity
             if identity and not identity.marked_itself:
                 yield from evaluation.unmet
 
 
-def _driver(found: Json) -> str:
+def _driver(daemon_set: Json) -> str:
     """Return what the DaemonSet is a driver of: network or storage; empty if neither."""
-    for volume in found["spec"]["template"]["spec"].get("volumes") or ():
+    for volume in daemon_set["spec"]["template"]["spec"].get("volumes") or ():
         path = str((volume.get("hostPath") or {}).get("path", ""))
         for folder, what in _DRIVERS.items():
             if path == folder or path.startswith((f"{folder}/", f"{folder}_")):

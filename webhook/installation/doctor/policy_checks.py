@@ -119,14 +119,14 @@ def policies(state: ClusterState) -> Iterator[Finding]:
         yield error(older_than(newer), OLDER_CURE)
     else:
         # Without a node every policy would leave none; the condition Satisfiable is Unknown then.
-        found = judge_set(
+        set_judgement = judge_set(
             place.read(state.policies),
             IN_TIME,
             now=state.now,
             nodes=state.nodes or None,
             classes=state.classes,
         )
-        yield from _judged(found, place)
+        yield from _judged(set_judgement, place)
 
 
 def _newer(state: ClusterState) -> Mapping[str, str]:
@@ -141,10 +141,14 @@ def _newer(state: ClusterState) -> Mapping[str, str]:
     return newer_objects(definitions, state.policies or {})
 
 
-def _judged(found: SetJudgement, place: _Place) -> Iterator[Finding]:
-    wrong = [each for each in found.findings if each.severity == "error"]
-    doubtful = [each for each in found.findings if each.severity == "warning" and found.policies]
-    cure = f"{place.mend}; {_SERVES if found.policies else _UNTIL}"
+def _judged(set_judgement: SetJudgement, place: _Place) -> Iterator[Finding]:
+    wrong = [finding for finding in set_judgement.findings if finding.severity == "error"]
+    doubtful = [
+        finding
+        for finding in set_judgement.findings
+        if finding.severity == "warning" and set_judgement.policies
+    ]
+    cure = f"{place.mend}; {_SERVES if set_judgement.policies else _UNTIL}"
     for make, cures, some in (
         (error, cure, wrong),
         (warning, place.all, condensed(doubtful)),
@@ -153,7 +157,7 @@ def _judged(found: SetJudgement, place: _Place) -> Iterator[Finding]:
             yield make(f"{place.name}: {each}", cures)
         if len(some) > _SHOWN_POLICIES:
             yield note(f"{len(some) - _SHOWN_POLICIES} more {some[0].severity}s: {place.all}")
-    if found.policies and not found.policies.policies:
+    if set_judgement.policies and not set_judgement.policies.policies:
         yield note(f"{place.name} has no policy: pods are stamped, and stay as they are")
 
 
@@ -168,25 +172,25 @@ def judgement(state: ClusterState) -> Iterator[Finding]:
         )
     if state.judging is None:
         if ReadKind.JUDGING not in state.unread:
-            without = "; ".join(_WITHOUT[each["name"]] for each in _expected_webhooks(state))
+            without = "; ".join(_WITHOUT[webhook["name"]] for webhook in _expected_webhooks(state))
             # A webhook outside the cluster was not installed.
             make, cure = (warning, state.reinstall()) if state.in_cluster else (note, "")
             yield make(f"there is no {_WHAT}: {without}", cure)
         return
     if ReadKind.DEPLOYMENTS in state.unread:
         return  # they show whether policies are validated
-    live = {each["name"]: each for each in state.judging_entries}
+    live = {entry["name"]: entry for entry in state.judging_entries}
     states = validating_entries(state.record, state.judging, state.sources, {})
-    judged = {each.entry: each for each in states}
+    judged = {entry_state.entry: entry_state for entry_state in states}
     for wanted in _expected_webhooks(state):
-        found = live.pop(wanted["name"], None)
-        if found is None:
+        entry = live.pop(wanted["name"], None)
+        if entry is None:
             yield warning(
                 f"{_WHAT} has no entry {wanted['name']}: {_WITHOUT[wanted['name']]}",
                 state.reinstall(),
             )
         else:
-            yield from _entry(found, wanted, judged.get(wanted["name"]), state.reinstall())
+            yield from _entry(entry, wanted, judged.get(wanted["name"]), state.reinstall())
     if live.get(validating.POLICIES, {}).get("rules") and state.in_cluster:
         yield error(
             f"{validating.POLICIES} has policies in the cluster judged, and the webhook takes its "
@@ -200,30 +204,30 @@ def _expected_webhooks(state: ClusterState) -> list[dict[str, Any]]:
     return validating.webhooks(policies=state.policies_from_cluster, table=state.sources)
 
 
-def _entry(found: Json, wanted: Json, judged: EntryState | None, cure: str) -> Iterator[Finding]:
+def _entry(entry: Json, wanted: Json, judged: EntryState | None, cure: str) -> Iterator[Finding]:
     name = wanted["name"]
-    alike = writes(found) == writes(wanted)
-    if judged and judged.reason and (alike or judged.reason != NARROWED) and found.get("rules"):
+    alike = writes(entry) == writes(wanted)
+    if judged and judged.reason and (alike or judged.reason != NARROWED) and entry.get("rules"):
         yield error(f"{name}: {judged.message}", cure)
-    if (found.get("failurePolicy"), wanted["failurePolicy"]) == ("Fail", "Ignore"):
+    if (entry.get("failurePolicy"), wanted["failurePolicy"]) == ("Fail", "Ignore"):
         what = "while no replica answers, no workload can be created"
         yield error(f"{name} has failurePolicy Fail: {what}", cure)
-    if not found.get("rules"):
+    if not entry.get("rules"):
         yield warning(f"{name} has no rules: {_WITHOUT[name]}", cure)
     elif not alike:
         yield warning(
-            f"{name} asks for other writes than this version: {_less(found, wanted)}", cure
+            f"{name} asks for other writes than this version: {_less(entry, wanted)}", cure
         )
 
 
-def _less(found: Json, wanted: Json) -> str:
-    there, ships = writes(found), writes(wanted)
+def _less(entry: Json, wanted: Json) -> str:
+    live_writes, ships = writes(entry), writes(wanted)
     return "; ".join(
         (
             f"{words} "
-            f"{first_few(sorted({f'{verb} {each}' for _, each, verb in some}), _SHOWN_POLICIES)}"
+            f"{first_few(sorted({f'{verb} {kind}' for _, kind, verb in some}), _SHOWN_POLICIES)}"
         )
-        for words, some in (("it lacks", ships - there), ("it also has", there - ships))
+        for words, some in (("it lacks", ships - live_writes), ("it also has", live_writes - ships))
         if some
     )
 
@@ -245,20 +249,20 @@ def needed(objects: Iterable[Json]) -> dict[str, list[Right]]:
     it."""
     roles: dict[tuple[str, str], list[Json]] = {}
     bindings: list[Json] = []
-    for each in objects:
-        if each["kind"] in ("Role", "ClusterRole"):
-            roles[each["kind"], each["metadata"]["name"]] = each.get("rules") or []
-        elif each["kind"] in ("RoleBinding", "ClusterRoleBinding"):
-            bindings.append(each)
-    found: dict[str, list[Right]] = defaultdict(list)
+    for document in objects:
+        if document["kind"] in ("Role", "ClusterRole"):
+            roles[document["kind"], document["metadata"]["name"]] = document.get("rules") or []
+        elif document["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            bindings.append(document)
+    rights_by_account: dict[str, list[Right]] = defaultdict(list)
     for binding in bindings:
         namespace = binding["metadata"].get("namespace", "")
         rules = roles.get((binding["roleRef"]["kind"], binding["roleRef"]["name"]), [])
         granted = [right for rule in rules for right in _of_rule(rule, namespace)]
         for subject in binding["subjects"]:
             if subject["kind"] == "ServiceAccount":
-                found[subject["name"]] += granted
-    return dict(found)
+                rights_by_account[subject["name"]] += granted
+    return dict(rights_by_account)
 
 
 @check("permissions", ReadKind.OWN_RIGHTS, ReadKind.PROGRAMS_RIGHTS)
@@ -294,7 +298,9 @@ def permissions(state: ClusterState) -> Iterator[Finding]:
 def guards(state: ClusterState) -> Iterator[Finding]:
     """Check that the admission policies for what the webhook cannot do exist, with bindings."""
     kinds = (GUARD, GUARD_BINDING)
-    shipped = {key: each for key, each in state.expected.items() if key.kind.name in kinds}
+    shipped = {
+        key: guard_object for key, guard_object in state.expected.items() if key.kind.name in kinds
+    }
     for key in shipped:
         if key not in state.guard_objects:
             # A webhook outside the cluster is being tried out.
@@ -305,11 +311,17 @@ def guards(state: ClusterState) -> Iterator[Finding]:
                 state.reinstall(),
             )
     yield from _not_in_force(state, shipped)
-    own = {key: each["spec"] for key, each in state.guard_objects.items() if key not in shipped}
+    custom_specs = {
+        key: guard_object["spec"]
+        for key, guard_object in state.guard_objects.items()
+        if key not in shipped
+    }
     policies = {key.name for key in state.guard_objects if key.kind.name == GUARD}
-    bound = {each["spec"].get("policyName") for each in state.guard_objects.values()}
+    bound = {
+        guard_object["spec"].get("policyName") for guard_object in state.guard_objects.values()
+    }
     cure = "apply it again: fairlead generate guard --help"
-    for key, spec in sorted(own.items()):
+    for key, spec in sorted(custom_specs.items()):
         policy = spec.get("policyName")
         if key.kind.name == GUARD:
             if key.name not in bound:
@@ -323,10 +335,10 @@ def guards(state: ClusterState) -> Iterator[Finding]:
 def _not_in_force(state: ClusterState, shipped: Mapping[Key, Json]) -> Iterator[Finding]:
     """Report guards that are recorded or ship, and are not in force."""
     kinds: dict[str, dict[str, Json]] = {kind: {} for kind in (GUARD, GUARD_BINDING)}
-    for key, each in state.guard_objects.items():
-        kinds[key.kind.name][key.name] = each
-    live = [each["name"] for each in state.entries]
-    found = guard_states(
+    for key, guard_object in state.guard_objects.items():
+        kinds[key.kind.name][key.name] = guard_object
+    live = [entry["name"] for entry in state.entries]
+    entry_states = guard_states(
         sorted({*state.record.of_kind(RECORDED_GUARD), *(key.name for key in shipped)}),
         kinds[GUARD],
         [*kinds[GUARD_BINDING].values()],
@@ -335,7 +347,7 @@ def _not_in_force(state: ClusterState, shipped: Mapping[Key, Json]) -> Iterator[
         state.expected.get(key_of(GUARD, names.RUN_AUTHORS_GUARD)),
     )
     missing = {key.name for key in shipped if key not in state.guard_objects}
-    for guard in found:
+    for guard in entry_states:
         if guard.reason and guard.entry not in missing:
             cure = state.reinstall()
             if guard.reason in (CHANGED, NARROWED):

@@ -43,8 +43,8 @@ def versions(state: ClusterState) -> Iterator[Finding]:
     if shortage := find_shortage(state.server):
         yield error(*shortage)
     else:
-        yield from (note(*each) for each in missing_features(state.server))
-    images = {name: _tag(each) for name, each in sorted(state.deployments.items())}
+        yield from (note(*feature) for feature in missing_features(state.server))
+    images = {name: _tag(deployment) for name, deployment in sorted(state.deployments.items())}
     if len(set(images.values())) > 1:
         shown = ", ".join(f"{name} is {tag}" for name, tag in images.items())
         yield warning(f"the programs are of different versions: {shown}", state.reinstall())
@@ -81,10 +81,10 @@ def _definition(
             f"{name} is not served: {established.get('message', 'not established')}",
             f"kubectl describe crd {name}",
         )
-    found = compare(shipped, live)
-    if found.lacking:
-        yield (error if found.dropped else warning)(found.report(name), cure)
-    elif found.differs:
+    comparison = compare(shipped, live)
+    if comparison.lacking:
+        yield (error if comparison.dropped else warning)(comparison.report(name), cure)
+    elif comparison.differs:
         yield warning(
             f"the definition {name} is not that of this version: fields may be dropped, or refused",
             cure,
@@ -113,7 +113,7 @@ def programs(state: ClusterState) -> Iterator[Finding]:
         missing = missing_pods(deployment)
         if not missing:
             continue
-        found = rollout.troubles(deployment, state.pods, state.reasons)
+        troubles = rollout.troubles(deployment, state.pods, state.reasons)
         none = not (deployment.get("status") or {}).get("availableReplicas")
         progress = rollout.condition_of(deployment, "Progressing")
         stuck = progress.get("status") == "False"
@@ -121,8 +121,8 @@ def programs(state: ClusterState) -> Iterator[Finding]:
             missing += f", and its rollout is stuck: {progress.get('message', 'no reason given')}"
         make = error if none or stuck else warning
         cure = f"kubectl -n {names.NAMESPACE} describe deployment {name}"
-        yield make(missing, found[0].cure if found else cure)
-        for trouble in found:
+        yield make(missing, troubles[0].cure if troubles else cure)
+        for trouble in troubles:
             yield make(trouble.what, trouble.cure)
 
 
@@ -210,8 +210,8 @@ def endpoints(state: ClusterState) -> Iterator[Finding]:
 
 def _more_replicas(state: ClusterState) -> str:
     # Overlays replace each other, so the cure names the others of last time too.
-    others = [each for each in state.overlays if each != "development"] or [DEFAULT]
-    overlays = " ".join(f"--overlay {each}" for each in others)
+    others = [overlay for overlay in state.overlays if overlay != "development"] or [DEFAULT]
+    overlays = " ".join(f"--overlay {overlay}" for overlay in others)
     chosen = overlays if "development" in state.overlays else ""
     return state.reinstall(chosen, "--set webhook.replicas=3")
 
@@ -326,9 +326,9 @@ def judge_serving(
 def trust(state: ClusterState) -> Iterator[Finding]:
     """Check that all entries have one caBundle, which verifies the certificate."""
     published = {
-        each["name"]: read_ca_bundle(each)
-        for each in (*state.entries, *state.judging_entries)
-        if "service" in each["clientConfig"]
+        entry["name"]: read_ca_bundle(entry)
+        for entry in (*state.entries, *state.judging_entries)
+        if "service" in entry["clientConfig"]
     }
     keeper = keeper_of(cert_manager=state.by_cert_manager)
     yield from judge_trust(published, state.serving, keeper)
@@ -348,8 +348,10 @@ def judge_trust(
         leaf = read_certificate((serving or {}).get(CERTIFICATE, b""))
     except CertificateError:
         leaf = None
-    found = untrusted_entries(published, (lambda pem: verifies(pem, leaf)) if leaf else None)
-    for name, why in found.items():
+    reason_by_entry = untrusted_entries(
+        published, (lambda pem: verifies(pem, leaf)) if leaf else None
+    )
+    for name, why in reason_by_entry.items():
         yield error(f"{name}: {why}", f"{keeper.name} writes it within seconds: {keeper.why}")
 
 

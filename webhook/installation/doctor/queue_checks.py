@@ -44,8 +44,8 @@ _NOT_OF_RUNS: Final = {"key": names.RUN_UID, "operator": "DoesNotExist"}
 
 def pod_entries(configurations: Iterable[Json]) -> Iterator[PodEntry]:
     """Yield the entries for new pods of the configurations that have one for Kueue's own kinds."""
-    for each in configurations:
-        entries = each.get("webhooks") or ()
+    for configuration in configurations:
+        entries = configuration.get("webhooks") or ()
         groups = {
             group
             for entry in entries
@@ -53,14 +53,14 @@ def pod_entries(configurations: Iterable[Json]) -> Iterator[PodEntry]:
             for group in rule.get("apiGroups") or ()
         }
         if names.KUEUE_PREFIX.rstrip("/") in groups:
-            name = each["metadata"]["name"]
+            name = configuration["metadata"]["name"]
             yield from (PodEntry(name, entry) for entry in entries if takes_new_pods(entry))
 
 
 def namespace_of(entries: Iterable[PodEntry]) -> str:
     """Return the namespace of Kueue's webhook; empty if it is not behind a Service."""
-    services = (each.entry.get("clientConfig", {}).get("service") for each in entries)
-    return next((each["namespace"] for each in services if each), "")
+    services = (pod_entry.entry.get("clientConfig", {}).get("service") for pod_entry in entries)
+    return next((service["namespace"] for service in services if service), "")
 
 
 def names_runs(config_map: Json | None) -> bool:
@@ -111,8 +111,8 @@ def queues(state: ClusterState) -> Iterator[Finding]:
 
 def leave_runs_out(configuration: str, entry: Json) -> str:
     """Return the command that leaves the pods of Runs out of an entry. kubectl merges by name."""
-    known = (entry.get("objectSelector") or {}).get("matchExpressions") or ()
-    selector = {"matchExpressions": [*known, _NOT_OF_RUNS]}
+    expressions = (entry.get("objectSelector") or {}).get("matchExpressions") or ()
+    selector = {"matchExpressions": [*expressions, _NOT_OF_RUNS]}
     patch = json.dumps(
         {"webhooks": [{"name": entry["name"], "objectSelector": selector}]}, separators=(",", ":")
     )

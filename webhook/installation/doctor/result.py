@@ -24,27 +24,28 @@ def document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         for finding in outcome.findings
         if finding.severity == severity
     ]
-    severities = [each["severity"] for each in findings]
+    severities = [finding["severity"] for finding in findings]
     unread = {what: reason for outcome in outcomes for what, reason in outcome.unread.items()}
     return {
         "errors": severities.count("error"),
         "warnings": severities.count("warning"),
         "findings": findings,
-        "unknown": [each.name for each in outcomes if each.unread],
+        "unknown": [outcome.name for outcome in outcomes if outcome.unread],
         "unread": [
             {
                 "what": what,
                 **reason._asdict(),
-                "checks": [each.name for each in outcomes if what in each.unread],
+                "checks": [outcome.name for outcome in outcomes if what in outcome.unread],
             }
             for what, reason in unread.items()
         ],
-        "ok": [each.name for each in outcomes if not (each.findings or each.unread)],
+        "ok": [outcome.name for outcome in outcomes if not (outcome.findings or outcome.unread)],
     }
 
 
 def nothing_checked(outcomes: Sequence[Outcome]) -> bool:
     """Return whether no check applies to this cluster, or could read what it needs."""
     return all(
-        does_not_apply(each.findings) or (each.unread and not each.findings) for each in outcomes
+        does_not_apply(outcome.findings) or (outcome.unread and not outcome.findings)
+        for outcome in outcomes
     )

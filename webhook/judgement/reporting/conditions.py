@@ -66,12 +66,12 @@ class Acceptance:
 def remembered(objects: Iterable[ObservedObject]) -> Acceptance:
     """Return the last good set by the objects' own statuses, for a process that starts."""
     in_force = {
-        each.place: each.version
-        for each in objects
-        for condition in each.status.conditions
+        observed_object.place: observed_object.version
+        for observed_object in objects
+        for condition in observed_object.status.conditions
         if condition.type == ACCEPTED
         and condition.status == "True"
-        and condition.observed_generation == each.generation
+        and condition.observed_generation == observed_object.generation
     }
     return Acceptance(in_force=in_force)
 
@@ -86,48 +86,53 @@ def judge_objects(
 
     newer: what objects have, by place, that only later versions know.
     """
-    versions = {place: each.version for place, each in objects.items()}
-    found = judge({place: each.text for place, each in objects.items()})
-    findings = _by_place(found.findings)
-    if found.policies is None:
+    versions = {place: observed_object.version for place, observed_object in objects.items()}
+    judgement = judge({place: observed_object.text for place, observed_object in objects.items()})
+    findings = _by_place(judgement.findings)
+    if judgement.policies is None:
         faulty = tuple(
             place
-            for place, found in findings.items()
-            if place in objects and any(each.severity == "error" for each in found)
+            for place, place_findings in findings.items()
+            if place in objects and any(finding.severity == "error" for finding in place_findings)
         )
         later = newer({place: objects[place].text for place in faulty})
         conditions = {
             place: (
-                each.version,
-                _while_refused(each, findings.get(place, ()), faulty, before, later),
+                observed_object.version,
+                _while_refused(observed_object, findings.get(place, ()), faulty, before, later),
             )
-            for place, each in objects.items()
+            for place, observed_object in objects.items()
         }
         return replace(before, conditions=conditions, faulty=faulty)
     conditions = {
-        place: (each.version, _in_force(findings.get(place, ()))) for place, each in objects.items()
+        place: (observed_object.version, _in_force(findings.get(place, ())))
+        for place, observed_object in objects.items()
     }
-    faults = [each for each in found.findings if each.is_fault]
-    unchecked = frozenset(each.file for each in found.findings if each.kind is Kind.NOT_CHECKED)
-    return Acceptance(conditions, versions, found.policies, (), found.ready, faults, unchecked)
+    faults = [finding for finding in judgement.findings if finding.is_fault]
+    unchecked = frozenset(
+        finding.file for finding in judgement.findings if finding.kind is Kind.NOT_CHECKED
+    )
+    return Acceptance(
+        conditions, versions, judgement.policies, (), judgement.ready, faults, unchecked
+    )
 
 
-def _in_force(found: Sequence[Finding]) -> ConditionUpdate:
+def _in_force(findings: Sequence[Finding]) -> ConditionUpdate:
     """Return the condition of an object that the webhook uses, errors first."""
-    faults = [each for each in found if each.is_fault]
-    others = [each for each in found if not each.is_fault]
+    faults = [finding for finding in findings if finding.is_fault]
+    others = [finding for finding in findings if not finding.is_fault]
     reason = "AcceptedWithErrors" if faults else "Accepted"
     return ConditionUpdate(ACCEPTED, "True", reason, _listed([*faults, *others]))
 
 
 def _while_refused(
     observed: ObservedObject,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     faulty: Sequence[str],
     before: Acceptance,
     later: Mapping[str, str],
 ) -> ConditionUpdate:
-    errors = [each for each in found if each.severity == "error"]
+    errors = [finding for finding in findings if finding.severity == "error"]
     in_force = before.in_force.get(observed.place) == observed.version
     if later and (observed.place in later or not errors) and not in_force:
         shown = first_few([f"{place} ({parts})" for place, parts in later.items()], _MOST_NAMED)
@@ -139,12 +144,12 @@ def _while_refused(
             "serves this set; upgrade the controller",
         )
     if errors:
-        unknown = all(each.path.endswith("].class") for each in errors)
+        unknown = all(error.path.endswith("].class") for error in errors)
         reason = "UnknownClass" if unknown else f"Invalid{CALLED[observed.resource].title()}"
         held = "; until this is fixed the last good set stays in force"
         return ConditionUpdate(ACCEPTED, "False", reason, _listed(errors) + held)
     if in_force:
-        return ConditionUpdate(ACCEPTED, "True", "Accepted", _listed(found))
+        return ConditionUpdate(ACCEPTED, "True", "Accepted", _listed(findings))
     return ConditionUpdate(
         ACCEPTED,
         "False",
@@ -155,15 +160,15 @@ def _while_refused(
 
 
 def _by_place(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    found: dict[str, list[Finding]] = {}
-    for each in findings:
-        found.setdefault(each.file, []).append(each)
-    return found
+    findings_by_place: dict[str, list[Finding]] = {}
+    for finding in findings:
+        findings_by_place.setdefault(finding.file, []).append(finding)
+    return findings_by_place
 
 
 def _listed(findings: Sequence[Finding]) -> str:
     """Return the findings without their place, which is the object that has the status."""
-    texts = [each.text for each in findings[:_MOST_FINDINGS]]
+    texts = [finding.text for finding in findings[:_MOST_FINDINGS]]
     more = len(findings) - len(texts)
     text = "; ".join([*texts, f"and {more} more"] if more else texts)
     return cut(text, _MOST_CHARACTERS)
@@ -181,12 +186,14 @@ def satisfaction(
         return {}
     ready, unchecked = accepted.ready, set(accepted.unchecked)
     beside = [*of_nodes(ready, nodes, budget)] if ready and nodes else []
-    unchecked |= {each.file for each in beside if each.kind is Kind.NOT_CHECKED}
-    found = _by_nodes(accepted.policies, nodes, ready, beside)
+    unchecked |= {finding.file for finding in beside if finding.kind is Kind.NOT_CHECKED}
+    update_by_place = _by_nodes(accepted.policies, nodes, ready, beside)
     for place in unchecked:
-        if found[place].status != "False":
-            found[place] = ConditionUpdate(SATISFIABLE, "Unknown", NOT_CHECKED, UNFINISHED)
-    return {**found, **_by_faults(accepted.faults)}
+        if update_by_place[place].status != "False":
+            update_by_place[place] = ConditionUpdate(
+                SATISFIABLE, "Unknown", NOT_CHECKED, UNFINISHED
+            )
+    return {**update_by_place, **_by_faults(accepted.faults)}
 
 
 def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
@@ -195,11 +202,11 @@ def _by_faults(faults: Sequence[Finding]) -> Mapping[str, ConditionUpdate]:
         place: ConditionUpdate(
             SATISFIABLE,
             "False",
-            found[0].kind.title().replace("-", ""),
-            "; ".join(each.text for each in found[:_MOST_CONCERNS]),
+            place_faults[0].kind.title().replace("-", ""),
+            "; ".join(fault.text for fault in place_faults[:_MOST_CONCERNS]),
         )
-        for place, found in _by_place(
-            each for each in faults if each.kind not in of_objects
+        for place, place_faults in _by_place(
+            fault for fault in faults if fault.kind not in of_objects
         ).items()
     }
 
@@ -213,21 +220,25 @@ def _by_nodes(
     if not nodes:
         return dict.fromkeys(_places(policies), _unknown(nodes))
     inputs = ready.inputs if ready else UNREAD
-    found = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices)
+    node_feasibility = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices)
     concerns: dict[str, list[Concern]] = {}
-    for concern in found.concerns:
+    for concern in node_feasibility.concerns:
         concerns.setdefault(_place(concern.kind, concern.name), []).append(concern)
-    for each in beside:
-        if each.kind is Kind.NOT_CHECKED:
+    for finding in beside:
+        if finding.kind is Kind.NOT_CHECKED:
             continue
-        name = each.file.partition("/")[2]
-        concern = Concern(names.POLICY_KIND, name, (), each.message, each.severity, each.kind)
-        concerns.setdefault(each.file, []).append(concern)
+        name = finding.file.partition("/")[2]
+        concern = Concern(
+            names.POLICY_KIND, name, (), finding.message, finding.severity, finding.kind
+        )
+        concerns.setdefault(finding.file, []).append(concern)
     # Of the shares of a split, the one with the fewest nodes.
-    whole = [each for each in found.reaches if each.is_whole]
-    whole.sort(key=lambda each: each.tolerated or 0, reverse=True)
+    whole = [reach for reach in node_feasibility.reaches if reach.is_whole]
+    whole.sort(key=lambda reach: reach.tolerated or 0, reverse=True)
     audited = {
-        _place(names.POLICY_KIND, each.name) for each in policies.policies if not each.enforced
+        _place(names.POLICY_KIND, policy.name)
+        for policy in policies.policies
+        if not policy.enforced
     }
     return {
         place: _condition(reach, concerns.get(place, []), audited=place in audited)
@@ -239,12 +250,12 @@ def _by_nodes(
 def _condition(
     reach: MatchedNodes, concerns: Sequence[Concern], *, audited: bool
 ) -> ConditionUpdate:
-    wrong = [each for each in concerns if each.severity == "error"]
-    message = "; ".join(each.message for each in (wrong or concerns)[:_MOST_CONCERNS])
+    wrong = [concern for concern in concerns if concern.severity == "error"]
+    message = "; ".join(concern.message for concern in (wrong or concerns)[:_MOST_CONCERNS])
     none = reach.chosen == 0 or (reach.chosen is not None and reach.tolerated == 0)
     if audited and none and concerns and not wrong:
         return ConditionUpdate(SATISFIABLE, "Unknown", "NotEnforced", message)
-    depends = [each.message for each in concerns if each.about is Kind.PLUGIN_TOLERATES]
+    depends = [concern.message for concern in concerns if concern.about is Kind.PLUGIN_TOLERATES]
     if depends and not wrong:
         return ConditionUpdate(SATISFIABLE, "Unknown", "DependsOnPlugin", depends[0])
     if wrong or (reach.chosen == 0 and concerns):
@@ -269,7 +280,7 @@ def _unknown(nodes: Sequence[Node] | None) -> ConditionUpdate:
 
 def _places(policies: PolicySet) -> list[str]:
     return [
-        *(_place(names.POLICY_KIND, each.name) for each in policies.policies),
+        *(_place(names.POLICY_KIND, policy.name) for policy in policies.policies),
         *(_place(names.CLASS_KIND, name) for name in policies.classes),
     ]
 

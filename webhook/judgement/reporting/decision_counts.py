@@ -74,12 +74,14 @@ def met(ledger: Ledger, objects: Iterable[ObservedObject], now: Time) -> Ledger:
     """Return the ledger with a base for each existing policy, and for no other."""
     bases: dict[str, Base] = {}
     sums: dict[str, Count] = {}
-    for each in objects:
-        if isinstance(each.status, PolicyStatus):
-            known = ledger.bases.get(each.uid)
-            bases[each.uid] = known or _base(each, ledger.sums.get(each.name, _NOTHING), now)
-            if each.name in ledger.sums:
-                sums[each.name] = ledger.sums[each.name]
+    for observed_object in objects:
+        if isinstance(observed_object.status, PolicyStatus):
+            base = ledger.bases.get(observed_object.uid)
+            bases[observed_object.uid] = base or _base(
+                observed_object, ledger.sums.get(observed_object.name, _NOTHING), now
+            )
+            if observed_object.name in ledger.sums:
+                sums[observed_object.name] = ledger.sums[observed_object.name]
     return replace(ledger, bases=bases, sums=sums)
 
 
@@ -97,17 +99,17 @@ def counted(ledger: Ledger, listed: Collection[str], reports: Mapping[str, Repor
     listed:  the keys of all replicas
     reports: the reports of those that answered, by key
     """
-    there = frozenset(listed) if ledger.there is None else ledger.there
+    initial_keys = frozenset(listed) if ledger.there is None else ledger.there
     # Should one come back under its old key, what it had counted is not counted again.
-    there |= ledger.last.keys() - set(listed)
+    initial_keys |= ledger.last.keys() - set(listed)
     sums = dict(ledger.sums)
     last = {key: report for key, report in ledger.last.items() if key in listed}
     for key, report in reports.items():
-        old = _counted_by_then(report, last.get(key), there=key in there)
+        old = _counted_by_then(report, last.get(key), is_initial=key in initial_keys)
         for name, count in report.counts.items():
             sums[name] = _added(sums.get(name, _NOTHING), count, old.get(name, _NOTHING))
         last[key] = report
-    return replace(ledger, there=there, last=last, sums=sums)
+    return replace(ledger, there=initial_keys, last=last, sums=sums)
 
 
 def total(ledger: Ledger, uid: str, name: str) -> tuple[Time, Count]:
@@ -121,12 +123,14 @@ def total(ledger: Ledger, uid: str, name: str) -> tuple[Time, Count]:
     return since, status.moved(before, now, last)
 
 
-def _counted_by_then(report: Report, known: Report | None, *, there: bool) -> Mapping[str, Count]:
+def _counted_by_then(
+    report: Report, last_report: Report | None, *, is_initial: bool
+) -> Mapping[str, Count]:
     """Return the part of a report that is already counted."""
-    if known is not None:
+    if last_report is not None:
         # Another process in the same pod has begun from nothing.
-        return known.counts if known.process == report.process else {}
-    return report.counts if there else {}
+        return last_report.counts if last_report.process == report.process else {}
+    return report.counts if is_initial else {}
 
 
 def _added(sum_: Count, count: Count, old: Count) -> Count:

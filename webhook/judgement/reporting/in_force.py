@@ -49,7 +49,9 @@ class _Object(NamedTuple):
     rollout: MatchedPods | None = None
 
     def may_match(self, pods: MatchedPods) -> bool:
-        return not (self.match.apart(pods) or any(each.covers(pods) for each in self.exclude))
+        return not (
+            self.match.apart(pods) or any(exclusion.covers(pods) for exclusion in self.exclude)
+        )
 
     def may_change(self, pods: MatchedPods) -> bool:
         return self.may_match(pods) and not (self.rollout and self.rollout.apart(pods))
@@ -69,7 +71,7 @@ class SentPods:
     """Which pods are sent to the webhook, by the states of its entries."""
 
     def __init__(self, states: Iterable[EntryState]) -> None:
-        self._entries = [_entry(each) for each in states if each.kind == MUTATING]
+        self._entries = [_entry(state) for state in states if state.kind == MUTATING]
         self._known: Recent[bytes, ConditionUpdate] = Recent(_CACHED_CONDITIONS, _MOST_BYTES)
 
     def condition(self, text: bytes) -> ConditionUpdate:
@@ -77,33 +79,33 @@ class SentPods:
 
         If its match cannot be read, every entry concerns it.
         """
-        found = self._known.get(text)
-        if found is None:
-            found = self._condition(_read(text))
-            self._known.put(text, found, len(text))
-        return found
+        condition_update = self._known.get(text)
+        if condition_update is None:
+            condition_update = self._condition(_read(text))
+            self._known.put(text, condition_update, len(text))
+        return condition_update
 
     def _condition(self, about: _Object | None) -> ConditionUpdate:
         concerning = [
-            each.state
-            for each in self._entries
-            if any(about is None or about.may_match(pods) for pods in each.lost)
+            entry.state
+            for entry in self._entries
+            if any(about is None or about.may_match(pods) for pods in entry.lost)
         ]
         if concerning:
-            what = _listed((each.entry, each.message) for each in concerning)
-            if all(each.reason == NOT_READ for each in concerning):
+            what = _listed((state.entry, state.message) for state in concerning)
+            if all(state.reason == NOT_READ for state in concerning):
                 return ConditionUpdate(IN_FORCE, "Unknown", NOT_READ, what)
             return ConditionUpdate(
                 IN_FORCE, "False", NOT_INTERCEPTED, f"pods are not placed: {what}"
             )
         notes = _listed(
-            (each.state.entry, what)
-            for each in self._entries
-            for what, pods in each.left_out
+            (entry.state.entry, what)
+            for entry in self._entries
+            for what, pods in entry.left_out
             if about is None or about.may_match(pods)
         )
         if about and not any(
-            about.may_change(pods) for each in self._entries for pods in each.sent
+            about.may_change(pods) for entry in self._entries for pods in entry.sent
         ):
             what = "no entry of the webhook configuration selects its pods"
             what += f": {notes}" if notes else ""
@@ -111,10 +113,10 @@ class SentPods:
         return ConditionUpdate(IN_FORCE, "True", INTERCEPTED, notes)
 
 
-def _listed(found: Iterable[tuple[str, str]]) -> str:
+def _listed(pairs: Iterable[tuple[str, str]]) -> str:
     """Return what was found, each text once, after the entries that it is about."""
     entries: dict[str, list[str]] = {}
-    for entry, what in found:
+    for entry, what in pairs:
         entries.setdefault(what, []).append(entry)
     return first_few(
         [f"{first_few(some, _MOST_NAMED)}: {what}" for what, some in entries.items()], _MOST_NAMED
@@ -128,7 +130,7 @@ def _read(text: bytes) -> _Object | None:
         rollout = spec.get("rollout")
         return _Object(
             _match(spec.get("match") or {}),
-            [_match(each) for each in spec.get("exclude") or ()],
+            [_match(exclusion) for exclusion in spec.get("exclude") or ()],
             _match({"namespaces": rollout["namespaces"]}) if rollout else None,
         )
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -143,10 +145,16 @@ def _entry(state: EntryState) -> _Entry:
     sent = [_selected(state.found)] if state.found is not None else []
     lost: list[MatchedPods] = []
     if state.reason == NARROWED:
-        lost += [_without(state, each) for each in state.narrowings if not each.meant]
+        lost += [
+            _without(state, narrowing) for narrowing in state.narrowings if not narrowing.meant
+        ]
     elif state.reason:
         lost.append(_selected(state.wanted))
-    left_out = [(each.what, _without(state, each)) for each in state.narrowings if each.meant]
+    left_out = [
+        (narrowing.what, _without(state, narrowing))
+        for narrowing in state.narrowings
+        if narrowing.meant
+    ]
     return _Entry(state, sent, lost, left_out)
 
 

@@ -28,7 +28,7 @@ def unsent_marks(marks: Iterable[Mark], entries: Sequence[Json]) -> list[Mark]:
     `entries` are those of a MutatingWebhookConfiguration. Namespace selectors and conditions in CEL
     are not evaluated.
     """
-    taking = [each for each in entries if each.get("rules")]
+    taking = [entry for entry in entries if entry.get("rules")]
     return [
         mark
         for mark in marks
@@ -38,7 +38,10 @@ def unsent_marks(marks: Iterable[Mark], entries: Sequence[Json]) -> list[Mark]:
 
 def _selects(entry: Json, mark: Mark) -> bool:
     # An entry without a condition on a label is about namespaces.
-    about = any(each["key"] == mark.key for each in expressions(entry.get("objectSelector") or {}))
+    about = any(
+        expression["key"] == mark.key
+        for expression in expressions(entry.get("objectSelector") or {})
+    )
     return about and selects(entry, "objectSelector", {mark.key: mark.value or _ANY})
 
 
@@ -58,7 +61,7 @@ def interception(spec: Json, source: str, configuration: Json | None) -> Iterato
     `configuration` is the webhook configuration, {} if there is none, None if it is not known.
     """
     given = (spec.get("identity") or {}).get("marks") or ()
-    marks = [Mark(each["label"], each.get("value")) for each in given if "label" in each]
+    marks = [Mark(mark["label"], mark.get("value")) for mark in given if "label" in mark]
     if not marks:
         yield ConditionUpdate(INTERCEPTED, "Unknown", "NoMarks", "the source marks no pods")
     elif configuration is None:

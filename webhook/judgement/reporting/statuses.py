@@ -64,11 +64,15 @@ class Knowledge(NamedTuple):
         if policies is None or self.served is None:
             return None
         whole = policies.hash
-        others = [each.replica for each in self.served if not whole.startswith(each.hash)]
+        others = [
+            served_set.replica
+            for served_set in self.served
+            if not whole.startswith(served_set.hash)
+        ]
         if not self.served and self.unheard:
             what = f"no replica answers: {first_few(self.unheard, _MOST_NAMED)}"
             return ConditionUpdate(SERVED, "Unknown", "NoAnswer", what)
-        if silent := [*others, *(each for each in self.unheard if each not in others)]:
+        if silent := [*others, *(name for name in self.unheard if name not in others)]:
             which = first_few(silent, _MOST_NAMED)
             return ConditionUpdate(SERVED, "False", "NotByAll", f"not known to serve it: {which}")
         if not self.served:
@@ -84,44 +88,44 @@ class Due(NamedTuple):
     urgency: Urgency
 
 
-def due(objects: Iterable[ObservedObject], known: Knowledge, now: Time) -> Iterator[Due]:
+def due(objects: Iterable[ObservedObject], knowledge: Knowledge, now: Time) -> Iterator[Due]:
     """Yield every status that differs. An object whose current version was not judged has to
     wait."""
-    serves = known.serves()
-    for each in objects:
-        status = _status(each, known, serves, now)
-        urgency = None if status is None else _urgency(each.status, status)
+    serves = knowledge.serves()
+    for observed_object in objects:
+        status = _status(observed_object, knowledge, serves, now)
+        urgency = None if status is None else _urgency(observed_object.status, status)
         if status is not None and urgency is not None:
-            yield Due(each, status, urgency)
+            yield Due(observed_object, status, urgency)
 
 
 def _status(
-    observed: ObservedObject, known: Knowledge, serves: ConditionUpdate | None, now: Time
+    observed: ObservedObject, knowledge: Knowledge, serves: ConditionUpdate | None, now: Time
 ) -> ObjectStatus | None:
-    accepted = known.acceptance.conditions.get(observed.place)
+    accepted = knowledge.acceptance.conditions.get(observed.place)
     if accepted is None or accepted[0] != observed.version:
         return None
     conditions = [accepted[1]]
-    satisfied = known.satisfied.get(observed.place)
+    satisfied = knowledge.satisfied.get(observed.place)
     if satisfied is not None and satisfied[0] == observed.version:
         conditions.append(satisfied[1])
-    conditions += _in_force(observed, known, now)
+    conditions += _in_force(observed, knowledge, now)
     if observed.resource == names.RUN_SOURCES:
         conditions += _read(
-            lambda spec: [*interception(spec, observed.name, known.configuration)],
+            lambda spec: [*interception(spec, observed.name, knowledge.configuration)],
             observed.text,
             [],
         )
-    conditions += _served(observed, known, serves)
+    conditions += _served(observed, knowledge, serves)
     before = observed.status
     fields: dict[str, object] = {
         "observed_generation": observed.generation,
         "conditions": update_conditions(before.conditions, conditions, observed.generation, now),
-        "served_hashes": before.served_hashes if known.served is None else known.served,
+        "served_hashes": before.served_hashes if knowledge.served is None else knowledge.served,
         "summary": summary(observed.resource, observed.text),
     }
-    if isinstance(before, PolicyStatus) and observed.uid in known.ledger.bases:
-        since, count = total(known.ledger, observed.uid, observed.name)
+    if isinstance(before, PolicyStatus) and observed.uid in knowledge.ledger.bases:
+        since, count = total(knowledge.ledger, observed.uid, observed.name)
         fields |= {
             # The previous leader may have written a higher count.
             "pods_decided": max(count.decided, before.pods_decided),
@@ -133,34 +137,37 @@ def _status(
 
 
 def _served(
-    observed: ObservedObject, known: Knowledge, serves: ConditionUpdate | None
+    observed: ObservedObject, knowledge: Knowledge, serves: ConditionUpdate | None
 ) -> Iterator[ConditionUpdate]:
     """Yield whether all replicas serve a set with the version.
 
     Sets after it have it too, so that this stays so for as long as a replica answers.
     """
-    silent = known.served is not None and not known.served
+    silent = knowledge.served is not None and not knowledge.served
     if not silent and any(
-        (each.type, each.status, each.observed_generation) == (SERVED, "True", observed.generation)
-        for each in observed.status.conditions
+        (condition.type, condition.status, condition.observed_generation)
+        == (SERVED, "True", observed.generation)
+        for condition in observed.status.conditions
     ):
         return
-    if known.acceptance.in_force.get(observed.place) != observed.version:
+    if knowledge.acceptance.in_force.get(observed.place) != observed.version:
         yield ConditionUpdate(SERVED, "False", "NotAccepted")
     elif serves:
         yield serves
 
 
-def _in_force(observed: ObservedObject, known: Knowledge, now: Time) -> Iterator[ConditionUpdate]:
+def _in_force(
+    observed: ObservedObject, knowledge: Knowledge, now: Time
+) -> Iterator[ConditionUpdate]:
     """For a policy, whether its pods are sent to the webhook; for an exception, also whether it
     still suspends policies.
     """
     if observed.resource not in (names.PLACEMENT_POLICIES, names.PLACEMENT_EXCEPTIONS):
         return
-    accepted = known.acceptance.in_force.get(observed.place) == observed.version
-    sent = known.sent.condition(observed.text) if known.sent and accepted else None
+    accepted = knowledge.acceptance.in_force.get(observed.place) == observed.version
+    sent = knowledge.sent.condition(observed.text) if knowledge.sent and accepted else None
     if observed.resource == names.PLACEMENT_POLICIES:
-        if known.sent is not None:
+        if knowledge.sent is not None:
             yield sent or ConditionUpdate(IN_FORCE, "False", "NotAccepted")
     elif accepted:
         # Only for this version; a new leader may not have loaded a set that contains it yet.
@@ -202,9 +209,9 @@ def summary(resource: str, text: bytes) -> str:
 def _shape(shape: Mapping[str, Any]) -> str:
     labels = [f"{key}={value}" for key, value in (shape.get("labels") or {}).items()]
     expressions = [
-        f"{each['key']} {each['operator']}"
-        + (f" [{', '.join(each['values'])}]" if each.get("values") else "")
-        for each in shape.get("matchExpressions") or ()
+        f"{expression['key']} {expression['operator']}"
+        + (f" [{', '.join(expression['values'])}]" if expression.get("values") else "")
+        for expression in shape.get("matchExpressions") or ()
     ]
     return ", ".join(labels + expressions)
 
@@ -214,9 +221,9 @@ def _source(spec: Mapping[str, Any]) -> str:
     describes."""
     marks = (spec.get("identity") or {}).get("marks") or ()
     labels = [
-        f"{each['label']}={each['value']}" if "value" in each else each["label"] for each in marks
+        f"{mark['label']}={mark['value']}" if "value" in mark else mark["label"] for mark in marks
     ]
-    return ", ".join(labels or [each["kind"] for each in spec.get("kinds") or ()])
+    return ", ".join(labels or [kind["kind"] for kind in spec.get("kinds") or ()])
 
 
 _SUMMARIES: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -249,11 +256,11 @@ def _truth(conditions: Iterable[Condition]) -> list[tuple[object, ...]]:
     """
     return [
         (
-            each.type,
-            each.status,
-            each.reason,
-            each.observed_generation,
-            each.message if each.type == ACCEPTED else "",
+            condition.type,
+            condition.status,
+            condition.reason,
+            condition.observed_generation,
+            condition.message if condition.type == ACCEPTED else "",
         )
-        for each in conditions
+        for condition in conditions
     ]

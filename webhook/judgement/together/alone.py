@@ -40,7 +40,7 @@ def findings(policy: Policy) -> Iterator[Finding]:
     required = policy.of_parts("requirements")
     if policy.contradictory:
         folded = _fold(policy, required)
-        rejected = {each.field for each in folded.trace if each.outcome == "rejected"}
+        rejected = {entry.field for entry in folded.trace if entry.outcome == "rejected"}
         what = f"every pod that it matches is rejected: {folded.contradictions[0]}"
         severity: Severity = "error" if policy.enforced else "warning"
         yield policy.document.finding(
@@ -103,9 +103,9 @@ def _is_dropped(policy: Policy, before: Sequence[LocatedSetting], located: Locat
 def once_enforced(policies: Iterable[Policy]) -> str:
     """Return when a finding about the policies comes true, if not now."""
     names = [
-        repr(each.name)
-        for each in dict.fromkeys(policies)
-        if each.model.spec.enforcement == "Audit"
+        repr(policy.name)
+        for policy in dict.fromkeys(policies)
+        if policy.model.spec.enforcement == "Audit"
     ]
     if not names:
         return ""
@@ -149,18 +149,18 @@ class Conflict:
         """What conflicts have in common that are one finding."""
         future = bool(once_enforced((self.policy, *self.others)))
         several = len(self.others) > 1 and self.others
-        of = self.policy.name, self.path, self.kind, self.why
-        return *of, future, several, self.certain, self.later
+        key = self.policy.name, self.path, self.kind, self.why
+        return *key, future, several, self.certain, self.later
 
 
 def finding(alike: Sequence[Conflict]) -> Finding:
     """Return the finding about conflicts that are alike, with the pod of the first."""
     first = alike[0]
     policy, kind = first.policy, first.kind
-    others = list(dict.fromkeys(other for each in alike for other in each.others))
+    others = list(dict.fromkeys(other for conflict in alike for other in conflict.others))
     once = once_enforced([policy, *others]) + (", after a fallback" if first.later else "")
     text = _TEXTS[kind].format(
-        others=_listed(others, together=len(first.others) > 1, each=kind is Kind.NO_NODE),
+        others=_listed(others, together=len(first.others) > 1, separate=kind is Kind.NO_NODE),
         require="requires" if len(others) == 1 else "require",
         match="matches" if len(others) == 1 else "match",
         override="overrides" if len(others) == 1 else "override",
@@ -180,20 +180,20 @@ def finding(alike: Sequence[Conflict]) -> Finding:
     )
 
 
-def _listed(others: Sequence[Policy], *, together: bool, each: bool) -> str:
-    """Return the policies; `each`: each of several by itself, unless all are meant `together`."""
+def _listed(others: Sequence[Policy], *, together: bool, separate: bool) -> str:
+    """Return the policies; `separate`: each of several by itself, unless all are `together`."""
     names = first_few([repr(other.name) for other in others], _NAMED)
     if len(others) == 1:
         return f"policy {names}"
-    if each:
+    if separate:
         return f"policies {names}" if together else f"any of policies {names}"
     return f"policies {names}{' together' if together else ''}"
 
 
 def _pending(conflict: Conflict, once: str) -> str:
     if conflict.certain:
-        of = conflict.certain
-        which = "it" if of is conflict.policy else f"policy {of.name!r}"
+        policy = conflict.certain
+        which = "it" if policy is conflict.policy else f"policy {policy.name!r}"
         return f"every pod that {which} matches stays Pending{once}"
     return f"a pod that {_met(conflict)} stays Pending{once}, such as one {conflict.pod}"
 

@@ -66,20 +66,20 @@ class Rejecting(NamedTuple):
     @property
     def policies(self) -> frozenset[Policy]:
         """The policies."""
-        return frozenset(each.policy for each in self.members)
+        return frozenset(member.policy for member in self.members)
 
     def finding(self) -> Finding:
         """Return the error, at the policy that contradicts those before it."""
         bundle = _folded(self.members)
-        last = next(each for each in reversed(bundle.trace) if each.outcome == "rejected")
+        last = next(entry for entry in reversed(bundle.trace) if entry.outcome == "rejected")
         policy, located = next(
-            (each.policy, located)
-            for each in self.members
-            for located in each.settings
-            if (each.policy.name, located.setting.field) == (last.policy, last.field)
+            (member.policy, located)
+            for member in self.members
+            for located in member.settings
+            if (member.policy.name, located.setting.field) == (last.policy, last.field)
         )
         what = f"every pod {first_few(self.pods, _NAMED)} is rejected: {bundle.contradictions[-1]}"
-        about = " ".join(sorted(each.policy.name for each in self.members))
+        about = " ".join(sorted(member.policy.name for member in self.members))
         return policy.document.finding(
             located.path, what, about=about, kind=Kind.EVERY_POD_REJECTED
         )
@@ -102,36 +102,38 @@ class _Search:
         self._effort = effort
         # No other policy has part in a group.
         self._chosen = {
-            each.policy: each for one in chosen if (each := self._demands.get(one.name))
+            demand.policy: demand for policy in chosen if (demand := self._demands.get(policy.name))
         }
-        self._work_to_match = sum(each.work_to_match for each in self._chosen)
+        self._work_to_match = sum(policy.work_to_match for policy in self._chosen)
         self._known: dict[tuple[Demand, ...], bool] = {}
 
     def groups(self) -> Iterator[Rejecting]:
         """Yield groups that reject a set, then those each of which rejects a part of one."""
         if not self._chosen:
             return
-        found: dict[tuple[Demand, ...], list[str]] = {}
+        texts_by_core: dict[tuple[Demand, ...], list[str]] = {}
         for pods in filter(self._concerns_chosen, self._tables.pod_sets()):
             if self._effort.is_over:
                 break
-            for core in self._cores([each for each in self._near(pods) if each.holds_for(pods)]):
-                found.setdefault(core, []).append(pods.text)
-        for core, texts in found.items():
+            for core in self._cores(
+                [demand for demand in self._near(pods) if demand.holds_for(pods)]
+            ):
+                texts_by_core.setdefault(core, []).append(pods.text)
+        for core, texts in texts_by_core.items():
             # A policy's own pods are named only if they are not the pods of a listed set.
-            words = [each for each in texts if not each.startswith("that policy")]
+            words = [text for text in texts if not text.startswith("that policy")]
             listed = texts[:1] if texts[0] == ALL_RUN_PODS.text else words or texts
             yield from self._chosen_one(core, listed)
-        known = {each for core in found for each in core}
-        tokens = frozenset[str]().union(*(each.tokens for each in self._chosen.values()))
-        for one in self._demands.values():
+        core_demands = {demand for core in texts_by_core for demand in core}
+        tokens = frozenset[str]().union(*(demand.tokens for demand in self._chosen.values()))
+        for demand in self._demands.values():
             if self._effort.is_over:
                 return
-            if one in known or tokens.isdisjoint(one.tokens):
+            if demand in core_demands or tokens.isdisjoint(demand.tokens):
                 continue
-            pods = one.policy.matched_set
-            if one.holds_for(pods) and (rivals := self._covering(one, pods)):
-                yield from self._chosen_one((one, *rivals), [pods.text])
+            pods = demand.policy.matched_set
+            if demand.holds_for(pods) and (rivals := self._covering(demand, pods)):
+                yield from self._chosen_one((demand, *rivals), [pods.text])
 
     def _concerns_chosen(self, pods: PodSet) -> bool:
         """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
@@ -140,10 +142,12 @@ class _Search:
             self._work_to_match
         ):
             return True
-        return any(each.holds_for(pods) for each in self._chosen.values())
+        return any(demand.holds_for(pods) for demand in self._chosen.values())
 
     def _chosen_one(self, core: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
-        if any(each.policy in self._chosen for each in core) and self._effort.spend(_steps(core)):
+        if any(demand.policy in self._chosen for demand in core) and self._effort.spend(
+            _steps(core)
+        ):
             yield Rejecting(_in_order(core), tuple(texts))
 
     def _near(self, pods: PodSet) -> Sequence[Demand]:
@@ -155,13 +159,15 @@ class _Search:
         steps = _STEPS_OF_A_SEARCH * size + self._tables.match_steps
         if not self._effort.spend(steps) or pods.is_empty:
             return ()
-        found = [*self._demands.values()]
+        candidates = [*self._demands.values()]
         if pods.example is not None:
             names = (self._policies[at].name for at in self._tables.matching(pods.example))
-            found = [self._demands[name] for name in sorted(names) if name in self._demands]
-        if not self._effort.spend(sum(each.policy.work_to_match + size - 1 for each in found)):
+            candidates = [self._demands[name] for name in sorted(names) if name in self._demands]
+        if not self._effort.spend(
+            sum(demand.policy.work_to_match + size - 1 for demand in candidates)
+        ):
             return ()
-        return found
+        return candidates
 
     def _cores(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
         """Yield a minimal group for each policy that contradicts those before it: a pair, if
@@ -171,80 +177,81 @@ class _Search:
             return
         kept: list[Demand] = []
         first: dict[str, Demand] = {}
-        for each in group:
-            rivals = kept if few else dict.fromkeys(first[t] for t in each.tokens if t in first)
-            pairs = [(one, each) for one in rivals]
+        for demand in group:
+            rivals = kept if few else dict.fromkeys(first[t] for t in demand.tokens if t in first)
+            pairs = [(rival, demand) for rival in rivals]
             core: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
-            if core is None and few and self._contradict([*kept, each]):
-                core = self._least([*kept, each])
+            if core is None and few and self._contradict([*kept, demand]):
+                core = self._least([*kept, demand])
             if core:
                 yield core
                 continue
-            kept.append(each)
-            first = {**dict.fromkeys(each.tokens, each), **first}
+            kept.append(demand)
+            first = {**dict.fromkeys(demand.tokens, demand), **first}
 
     def _least(self, group: list[Demand]) -> tuple[Demand, ...]:
-        for each in [*group]:
-            others = [other for other in group if other is not each]
+        for demand in [*group]:
+            others = [other for other in group if other is not demand]
             if self._contradict(others):
                 group = others
         return tuple(group)
 
-    def _covering(self, one: Demand, whole: PodSet) -> Sequence[Demand]:
+    def _covering(self, demand: Demand, whole: PodSet) -> Sequence[Demand]:
         """Return policies of which each pod of the policy is rejected by one, and none rejects the
         whole; none if a pod may pass.
 
         For example one for workers, with one for jobs and one for all other kinds.
         """
-        found: dict[Demand, None] = {}
-        chosen = self._chosen_beside(one)
+        cover: dict[Demand, None] = {}
+        chosen = self._chosen_beside(demand)
         if not chosen:
             return ()
         parts = [
-            PodSet("", atom, MatchedPods(atom), one.policy) for atom in atoms(one.policy.bound)
+            PodSet("", atom, MatchedPods(atom), demand.policy)
+            for atom in atoms(demand.policy.bound)
         ]
-        if one not in chosen and not any(each.holds_for(p) for each in chosen for p in parts):
+        if demand not in chosen and not any(other.holds_for(p) for other in chosen for p in parts):
             return ()
         for pods in parts:
             if pods.is_empty:
                 continue
-            near = [each for each in self._near(pods) if each.tokens & one.tokens]
+            near = [other for other in self._near(pods) if other.tokens & demand.tokens]
             # Few of those that match one of the pods hold for all of them.
-            rivals = [e for e in near if e.holds_for(pods) and self._contradict((one, e))]
+            rivals = [e for e in near if e.holds_for(pods) and self._contradict((demand, e))]
             # A policy that rejects all of its pods is already known.
-            if not rivals or any(each.holds_for(whole) for each in rivals):
+            if not rivals or any(rival.holds_for(whole) for rival in rivals):
                 return ()
-            found[rivals[0]] = None
-        return [*found]
+            cover[rivals[0]] = None
+        return [*cover]
 
-    def _chosen_beside(self, one: Demand) -> Sequence[Demand]:
+    def _chosen_beside(self, demand: Demand) -> Sequence[Demand]:
         """Return the chosen policies that may have part in a group with this one: itself, if it is
         chosen. If many are chosen, they are not asked for."""
-        if one.policy in self._chosen or len(self._chosen) >= _POLICIES_EVALUATED_FIRST:
-            return [one]
+        if demand.policy in self._chosen or len(self._chosen) >= _POLICIES_EVALUATED_FIRST:
+            return [demand]
         return [
-            each
-            for each in self._chosen.values()
-            if not one.tokens.isdisjoint(each.tokens)
-            and self._effort.spend(max(one.policy.work_to_match, each.policy.work_to_match))
-            and each.policy.match.may_cover_part(one.policy.matched_set.reach)
-            and not one.policy.apart(each.policy)
+            other
+            for other in self._chosen.values()
+            if not demand.tokens.isdisjoint(other.tokens)
+            and self._effort.spend(max(demand.policy.work_to_match, other.policy.work_to_match))
+            and other.policy.match.may_cover_part(demand.policy.matched_set.reach)
+            and not demand.policy.apart(other.policy)
         ]
 
     def _contradict(self, some: Sequence[Demand]) -> bool:
         """Return whether the requirements of these contradict each other."""
         some = _in_order(some)
-        found = self._known.get(some)
-        if found is None:
+        is_contradictory = self._known.get(some)
+        if is_contradictory is None:
             if not self._effort.spend(_steps(some)):
                 return False
-            found = self._known[some] = _are_contradictory(some)
-        return found
+            is_contradictory = self._known[some] = _are_contradictory(some)
+        return is_contradictory
 
 
 def _steps(some: Sequence[Demand]) -> int:
-    work = _STEPS_OF_A_FOLD * sum(each.policy.work for each in some)
-    return work + fold_steps(each.policy for each in some)
+    work = _STEPS_OF_A_FOLD * sum(demand.policy.work for demand in some)
+    return work + fold_steps(demand.policy for demand in some)
 
 
 def _are_contradictory(some: tuple[Demand, ...]) -> bool:
@@ -252,10 +259,10 @@ def _are_contradictory(some: tuple[Demand, ...]) -> bool:
     first, *others = some
     if len(others) != 1:
         return bool(_folded(some).contradictions)
-    found = first.contradicted.get(others[0])
-    if found is None:
-        found = first.contradicted[others[0]] = bool(_folded(some).contradictions)
-    return found
+    is_contradictory = first.contradicted.get(others[0])
+    if is_contradictory is None:
+        is_contradictory = first.contradicted[others[0]] = bool(_folded(some).contradictions)
+    return is_contradictory
 
 
 def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
@@ -264,14 +271,14 @@ def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
     A requirement of a class yields if another policy requires None of it, and a toleration if a
     wider one comes before it. A policy that contradicts itself is left out.
     """
-    requiring = [each for each in policies if each.requirements and not each.contradictory]
-    required = [located.setting for each in requiring for located in each.requirements]
-    capacity = [each for each in required if isinstance(each, CapacitySetting)]
-    none = {each.field for each in capacity if each.mode.does_nothing}
+    requiring = [policy for policy in policies if policy.requirements and not policy.contradictory]
+    required = [located.setting for policy in requiring for located in policy.requirements]
+    capacity = [setting for setting in required if isinstance(setting, CapacitySetting)]
+    none = {setting.field for setting in capacity if setting.mode.does_nothing}
     broad = {
-        normal(each.toleration).reach: each.toleration
-        for each in required
-        if isinstance(each, TolerationSetting)
+        normal(setting.toleration).reach: setting.toleration
+        for setting in required
+        if isinstance(setting, TolerationSetting)
     }
 
     def is_sure(setting: PlacementSetting) -> bool:
@@ -283,28 +290,36 @@ def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
             if reach != normal(setting.toleration).reach
         )
 
-    found = {}
-    for policy in sorted(requiring, key=lambda each: each.name):
+    demand_by_name = {}
+    for policy in sorted(requiring, key=lambda policy: policy.name):
         listed = enumerate(policy.requirements)
-        sure = tuple([at for at, each in listed if is_sure(each.setting)])
+        sure = tuple([at for at, located_setting in listed if is_sure(located_setting.setting)])
         if policy.enforced and sure:
             if sure not in policy.demands:
                 policy.demands[sure] = _demand(policy, [policy.requirements[at] for at in sure])
-            found[policy.name] = policy.demands[sure]
-    return found
+            demand_by_name[policy.name] = policy.demands[sure]
+    return demand_by_name
 
 
 def _demand(policy: Policy, sure: Sequence[LocatedSetting]) -> Demand:
     # Prefer and Prevent contradict each other, though Prefer limits no nodes.
-    classes = {each.setting.field for each in sure if isinstance(each.setting, CapacitySetting)}
-    tokens = {token for each in sure for token in each.rivals or {each.setting.field}}
+    classes = {
+        located_setting.setting.field
+        for located_setting in sure
+        if isinstance(located_setting.setting, CapacitySetting)
+    }
+    tokens = {
+        token
+        for located_setting in sure
+        for token in located_setting.rivals or {located_setting.setting.field}
+    }
     return Demand(policy, tuple(sure), frozenset(tokens | classes))
 
 
 def _in_order(some: Iterable[Demand]) -> tuple[Demand, ...]:
-    return tuple(sorted(some, key=lambda each: each.policy.order))
+    return tuple(sorted(some, key=lambda demand: demand.policy.order))
 
 
 def _folded(some: Sequence[Demand]) -> Bundle:
-    names = [each.policy.name for each in some]
-    return fold(names, [located.setting for each in some for located in each.settings])
+    names = [demand.policy.name for demand in some]
+    return fold(names, [located.setting for demand in some for located in demand.settings])

@@ -54,15 +54,15 @@ def sets_by_value(policy: Policy) -> Iterator[tuple[Value, PodSet]]:
         if field.name == "namespaces" and spec.rollout:
             values += spec.rollout.namespaces
         for value in values:
-            one = _EMPTY.model_copy(update={field.name: [value]})
+            value_match = _EMPTY.model_copy(update={field.name: [value]})
             yield (
                 (field.name, value),
-                PodSet(f"of {field.noun} {value}", one, MatchedPods(one)),
+                PodSet(f"of {field.noun} {value}", value_match, MatchedPods(value_match)),
             )
     if match.coordinator is not None:
-        one = Match(coordinator=match.coordinator)
+        value_match = Match(coordinator=match.coordinator)
         who = "that leads its run" if match.coordinator else "that does not lead its run"
-        yield ("coordinator", match.coordinator), PodSet(who, one, MatchedPods(one))
+        yield ("coordinator", match.coordinator), PodSet(who, value_match, MatchedPods(value_match))
 
 
 def matched_set(policy: Policy) -> PodSet:

@@ -121,8 +121,10 @@ class ConditionSize(NamedTuple):
     @classmethod
     def of(cls, terms: Sequence[Term]) -> Self:
         """Return the size of these terms."""
-        listed = [each for term in terms for each in term.get("matchExpressions") or ()]
-        values = sum(len(each.get("values") or ()) for each in listed)
+        listed = [
+            requirement for term in terms for requirement in term.get("matchExpressions") or ()
+        ]
+        values = sum(len(requirement.get("values") or ()) for requirement in listed)
         return cls(len(terms), len(listed), values, 1)
 
     def beside(self, other: ConditionSize) -> ConditionSize:
@@ -147,8 +149,8 @@ class ConditionSize(NamedTuple):
 def fold_steps(group: Iterable[Policy]) -> int:
     """Return the steps of combining what the policies require of nodes."""
     size = ConditionSize()
-    for each in group:
-        size = size.beside(each.condition)
+    for policy in group:
+        size = size.beside(policy.condition)
     return size.steps
 
 
@@ -219,9 +221,10 @@ class Policy:
     def fallbacks(self) -> frozenset[str]:
         """The classes of its settings that may be given up."""
         return frozenset(
-            each.setting.capacity.name
-            for each in self.settings
-            if isinstance(each.setting, CapacitySetting) and each.setting.fallback
+            located_setting.setting.capacity.name
+            for located_setting in self.settings
+            if isinstance(located_setting.setting, CapacitySetting)
+            and located_setting.setting.fallback
         )
 
     @cached_property
@@ -232,13 +235,17 @@ class Policy:
     @cached_property
     def concerns_nodes(self) -> bool:
         """Whether it limits nodes, or tolerates taints."""
-        settings = [each.setting for each in self.settings]
-        return any(each.limits for each in self.settings) or bool(tolerations_of(settings))
+        settings = [located_setting.setting for located_setting in self.settings]
+        return any(located_setting.limits for located_setting in self.settings) or bool(
+            tolerations_of(settings)
+        )
 
     @cached_property
     def node_keys(self) -> frozenset[str]:
         """The labels and fields of nodes that its settings limit."""
-        return frozenset[str]().union(*(each.limits for each in self.settings))
+        return frozenset[str]().union(
+            *(located_setting.limits for located_setting in self.settings)
+        )
 
     @cached_property
     def requirements(self) -> Sequence[LocatedSetting]:
@@ -248,24 +255,26 @@ class Policy:
     @cached_property
     def tokens(self) -> frozenset[str]:
         """What another policy must have in common with it to conflict, whatever the nodes are."""
-        found = set[str]()
+        tokens = set[str]()
         for located in self.hard:
             setting = located.setting
-            found.update(f"node {key}" for key in located.rivals)
+            tokens.update(f"node {key}" for key in located.rivals)
             if not is_selector(setting):
-                found.add(setting.field)
-        return frozenset(found)
+                tokens.add(setting.field)
+        return frozenset(tokens)
 
     @cached_property
     def setting_keys(self) -> Mapping[str, Sequence[SettingKey]]:
         """The keys of its settings, by part."""
-        found: dict[str, list[SettingKey]] = {}
-        for each in self.settings:
-            several = each.limits and not is_selector(each.setting)
-            terms = limits(each.setting) if several else ()
-            key = SettingKey(each, each.setting.identity, terms, orjson.dumps(terms))
-            found.setdefault(each.setting.part, []).append(key)
-        return found
+        keys_by_part: dict[str, list[SettingKey]] = {}
+        for located_setting in self.settings:
+            several = located_setting.limits and not is_selector(located_setting.setting)
+            terms = limits(located_setting.setting) if several else ()
+            key = SettingKey(
+                located_setting, located_setting.setting.identity, terms, orjson.dumps(terms)
+            )
+            keys_by_part.setdefault(located_setting.setting.part, []).append(key)
+        return keys_by_part
 
     @cached_property
     def ranked(self) -> Sequence[RankedSetting]:
@@ -281,10 +290,10 @@ class Policy:
         """The size of its condition on nodes."""
         size = ConditionSize()
         for keys in self.setting_keys.values():
-            for each in keys:
-                if each.terms:
-                    size = size.beside(ConditionSize.of(each.terms))
-                elif each.located.limits:
+            for key in keys:
+                if key.terms:
+                    size = size.beside(ConditionSize.of(key.terms))
+                elif key.located.limits:
                     size = size.beside(ConditionSize(1, 1, 1, 1))
         return size
 
@@ -306,7 +315,7 @@ class Policy:
     @cached_property
     def unwanted(self) -> Sequence[WantedBlock]:
         """What excludes a pod."""
-        return [WantedBlock(each) for each in self.model.spec.exclude]
+        return [WantedBlock(block) for block in self.model.spec.exclude]
 
     @cached_property
     def witness(self) -> Witness | None:
@@ -337,11 +346,15 @@ class Policy:
 
     def of_parts(self, *parts: str) -> list[LocatedSetting]:
         """Return the settings of these parts."""
-        return [each for each in self.settings if each.setting.part in parts]
+        return [
+            located_setting
+            for located_setting in self.settings
+            if located_setting.setting.part in parts
+        ]
 
     def apart(self, other: Policy) -> bool:
         """Return whether certainly no pod gets settings of both."""
-        systems = {each.system[1] for each in (self, other) if each.system}
+        systems = {policy.system[1] for policy in (self, other) if policy.system}
         if len(systems) > 1 and not (self.requirements or other.requirements):
             return True
         return (
@@ -360,24 +373,24 @@ class Policy:
         return self is other or (self.rollout is None and self.enforced_for(other.match, other))
 
     def enforced_for(
-        self, pods: MatchedPods, of: Policy | None = None, *, required: bool = False
+        self, pods: MatchedPods, other: Policy | None = None, *, required: bool = False
     ) -> bool:
-        """Return whether it certainly changes or rejects all of these pods; `of` matches them, if
-        any.
+        """Return whether it certainly changes or rejects all of these pods; `other` matches them,
+        if any.
 
         Of a policy for another operating system, only `required` parts apply to a pod.
         """
         if not self.enforced or (self.rollout and not self.rollout.covers(pods)):
             return False
-        if self is of:
+        if self is other:
             return True
         if (
             not required
             and self.system
-            and (of is None or of.system is None or self.system[1] != of.system[1])
+            and (other is None or other.system is None or self.system[1] != other.system[1])
         ):
             return False
-        theirs = of.model.spec.exclude if of else ()
+        theirs = other.model.spec.exclude if other else ()
         return self.match.covers(pods) and all(
             block in theirs or reach.apart(pods)
             for block, reach in zip(self.model.spec.exclude, self.exclude, strict=True)
@@ -390,11 +403,15 @@ def policy(
     """Return the policy of a document. Raises KeyError for a class that `classes` does not hold."""
     settings = compiling.settings(model, classes)
     located = tuple(
-        LocatedSetting(each, path, _keys(limits(each)))
-        for each, path in compiling.located(settings)
+        LocatedSetting(setting, path, _keys(limits(setting)))
+        for setting, path in compiling.located(settings)
     )
     spec = model.spec
-    required = [each for each in located if each.setting.part == "requirements"]
+    required = [
+        located_setting
+        for located_setting in located
+        if located_setting.setting.part == "requirements"
+    ]
     parts = (spec.requirements, spec.overrides, spec.defaults)
     match = spec.match or Match()
     blocks = (match, *spec.exclude)
@@ -403,16 +420,22 @@ def policy(
         document,
         model,
         located,
-        tuple(each for each in located if not each.setting.is_default),
+        tuple(
+            located_setting for located_setting in located if not located_setting.setting.is_default
+        ),
         "\n".join(texts).encode(),
         MatchedPods(match),
         tuple(MatchedPods(block) for block in spec.exclude),
         MatchedPods(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
         _bound(spec),
         unmatchable(match, spec.exclude) is None,
-        bool(fold((model.name,), [each.setting for each in required]).contradictions),
+        bool(
+            fold(
+                (model.name,), [located_setting.setting for located_setting in required]
+            ).contradictions
+        ),
         max(1 + sum(map(len, texts)) // LIGHT, _work(len(located), _FEW_SETTINGS)),
-        _work(sum(len(each.model_dump_json(exclude_none=True)) for each in blocks), LIGHT),
+        _work(sum(len(block.model_dump_json(exclude_none=True)) for block in blocks), LIGHT),
         operating_system.required_system(settings),
     )
 
@@ -434,5 +457,9 @@ def _work(size: int, small: int) -> int:
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
     """Keys of labels and fields; no label's key begins with a slash."""
-    fields = (f"/{each.get('key')}" for term in terms for each in term.get("matchFields") or ())
+    fields = (
+        f"/{requirement.get('key')}"
+        for term in terms
+        for requirement in term.get("matchFields") or ()
+    )
     return node_affinity.keys(terms) | frozenset(fields)

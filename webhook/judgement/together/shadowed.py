@@ -68,70 +68,72 @@ class Shadows:
 
     def over(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of the policy that never take effect, after the policy."""
-        for each in policy.ranked:
-            decides = self._winner(each)
+        for ranked_setting in policy.ranked:
+            decides = self._winner(ranked_setting)
             if decides is not None:
-                yield policy, _finding(each, decides)
+                yield policy, _finding(ranked_setting, decides)
 
     def under(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of other policies that never take effect because of this one, each after
         its policy."""
-        for each in policy.ranked:
-            for other in self._rivals(each):
+        for ranked_setting in policy.ranked:
+            for other in self._rivals(ranked_setting):
                 if (
                     other.policy is not policy
-                    and self._decides(each, other)
+                    and self._decides(ranked_setting, other)
                     and policy.outruns(other.policy)
-                    and self._winner(other) is each
+                    and self._winner(other) is ranked_setting
                 ):
-                    yield other.policy, _finding(other, each)
+                    yield other.policy, _finding(other, ranked_setting)
 
-    def _rivals(self, one: RankedSetting) -> Sequence[RankedSetting]:
+    def _rivals(self, ranked_setting: RankedSetting) -> Sequence[RankedSetting]:
         """Return the settings of what it sets, the first that is folded first."""
-        found, key = self._by_key[one.key.key], one.key.key
+        rivals, key = self._by_key[ranked_setting.key.key], ranked_setting.key.key
         if key not in self._sorted:
-            found.sort(key=lambda each: each.rank)
+            rivals.sort(key=lambda rival: rival.rank)
             self._sorted.add(key)
-        return found
+        return rivals
 
-    def _winner(self, one: RankedSetting) -> RankedSetting | None:
+    def _winner(self, ranked_setting: RankedSetting) -> RankedSetting | None:
         """Return the first setting that decides the field for every pod of the policy."""
-        if one.located.setting.part == "requirements":
+        if ranked_setting.located.setting.part == "requirements":
             return None  # it never loses in silence
-        for rival in self._rivals(one):
-            if rival.rank > one.rank or rival is one:
+        for rival in self._rivals(ranked_setting):
+            if rival.rank > ranked_setting.rank or rival is ranked_setting:
                 return None
-            if self._decides(rival, one) and rival.policy.outruns(one.policy):
+            if self._decides(rival, ranked_setting) and rival.policy.outruns(ranked_setting.policy):
                 return rival
         return None
 
-    def _decides(self, rival: RankedSetting, one: RankedSetting) -> bool:
+    def _decides(self, rival: RankedSetting, ranked_setting: RankedSetting) -> bool:
         """Return whether the setting never takes effect where the earlier rival applies."""
-        setting, before = one.located.setting, rival.located.setting
-        if setting.part == "requirements" or rival.rank > one.rank:
+        setting, before = ranked_setting.located.setting, rival.located.setting
+        if setting.part == "requirements" or rival.rank > ranked_setting.rank:
             return False
         return (
             not setting.agrees(before)
             and self._never_dropped(rival)
-            and setting.loses_to(before, some_accepted=one.key.key in self._some_accepted)
+            and setting.loses_to(
+                before, some_accepted=ranked_setting.key.key in self._some_accepted
+            )
         )
 
-    def _never_dropped(self, one: RankedSetting) -> bool:
+    def _never_dropped(self, ranked_setting: RankedSetting) -> bool:
         """Return whether the setting is never dropped because it leaves no node.
 
         A requirement is not: the pod is rejected. Others are if an earlier one limits the same
         labels, or if all of them together make too many terms; and a pod that Kueue admitted may
         have limits of its own, which go before overrides.
         """
-        setting = one.located.setting
-        if setting.part == "requirements" or not one.located.limits:
+        setting = ranked_setting.located.setting
+        if setting.part == "requirements" or not ranked_setting.located.limits:
             return True
         if is_selector(setting):
-            return self._few_terms and not _is_limited(self._first_terms, one)
+            return self._few_terms and not _is_limited(self._first_terms, ranked_setting)
         return (
             setting.is_default
             and self._few_terms
-            and not _is_limited(self._first, one)
+            and not _is_limited(self._first, ranked_setting)
             and node_affinity.satisfiable(limits(setting), {})
         )
 
@@ -144,8 +146,10 @@ def _first_ranks(settings: Iterable[RankedSetting]) -> dict[str, _Rank]:
     return found
 
 
-def _is_limited(first: Mapping[str, _Rank], one: RankedSetting) -> bool:
-    return any(key in first and first[key] <= one.rank for key in one.located.limits)
+def _is_limited(first: Mapping[str, _Rank], ranked_setting: RankedSetting) -> bool:
+    return any(
+        key in first and first[key] <= ranked_setting.rank for key in ranked_setting.located.limits
+    )
 
 
 def _few(conditions: Iterable[Sequence[Term]]) -> bool:
@@ -158,8 +162,10 @@ def _few(conditions: Iterable[Sequence[Term]]) -> bool:
     return most <= node_affinity.MAX_TERMS and most * longest <= node_affinity.MAX_REQUIREMENTS
 
 
-def _finding(one: RankedSetting, decides: RankedSetting) -> Finding:
-    own = decides.policy is one.policy
-    who = "the policy's own" if own else f"policy {decides.policy.name!r}:"
+def _finding(ranked_setting: RankedSetting, decides: RankedSetting) -> Finding:
+    is_same_policy = decides.policy is ranked_setting.policy
+    who = "the policy's own" if is_same_policy else f"policy {decides.policy.name!r}:"
     what = f"no pod gets it: {who} {decides.located.setting.part} always set it first"
-    return one.policy.document.finding(one.located.path, what, "warning", kind=Kind.NEVER_APPLIED)
+    return ranked_setting.policy.document.finding(
+        ranked_setting.located.path, what, "warning", kind=Kind.NEVER_APPLIED
+    )

@@ -97,14 +97,14 @@ class Trial:
 
         Groups in `reported` are already known to reject pods.
         """
-        found: dict[tuple[object, ...], list[Conflict]] = {}
-        for each in self.conflicts(chosen):
-            known = frozenset((each.policy, *each.others)) in reported
-            if not (known and each.kind is Kind.SOME_PODS_REJECTED):
-                found.setdefault(each.alike, []).append(each)
-        for alike in found.values():
-            yield finding(sorted(alike, key=lambda each: [e.order for e in each.others]))
-        yield from (unfinished(each) for each in self._unchecked.values())
+        conflicts_by_key: dict[tuple[object, ...], list[Conflict]] = {}
+        for conflict in self.conflicts(chosen):
+            is_reported = frozenset((conflict.policy, *conflict.others)) in reported
+            if not (is_reported and conflict.kind is Kind.SOME_PODS_REJECTED):
+                conflicts_by_key.setdefault(conflict.alike, []).append(conflict)
+        for alike in conflicts_by_key.values():
+            yield finding(sorted(alike, key=lambda conflict: [e.order for e in conflict.others]))
+        yield from (unfinished(policy) for policy in self._unchecked.values())
 
     def conflicts(self, chosen: Sequence[Policy]) -> Iterator[Conflict]:
         """Yield what the chosen policies do together with others, and refusals of their own
@@ -114,27 +114,27 @@ class Trial:
             refused = self._effort.refused
             done.add(policy.name)
             pod = self._find((policy,))
-            if pod is not None and (seen := self._own(policy, pod)):
-                for why in sorted(seen.refusals):
-                    later, path = why not in seen.before_fallbacks[1], ("spec",)
+            if pod is not None and (outcome := self._own(policy, pod)):
+                for why in sorted(outcome.refusals):
+                    later, path = why not in outcome.before_fallbacks[1], ("spec",)
                     yield Conflict(policy, path, Kind.REFUSED_PODS, (), pod, why, policy, later)
-                yield from self._as_served(policy, pod, seen)
+                yield from self._as_served(policy, pod, outcome)
             for other in self._near(policy):
                 one, two = (policy, other) if policy.order < other.order else (other, policy)
-                known = self._pairs.get((one.mind, two.mind))
+                effect = self._pairs.get((one.mind, two.mind))
                 if (
                     other.name not in done
-                    and (known is None or known.between(one, two).is_any)
+                    and (effect is None or effect.between(one, two).is_any)
                     and self._meet(one, two)
                 ):
                     yield from self._pair(one, two)
             self._note_unchecked(policy, refused)
-        told: set[str] = set()
+        reported_names: set[str] = set()
         for policy in chosen:
             refused = self._effort.refused
             for conflict in self._groups(policy):
-                if conflict.policy.name not in told:
-                    told.add(conflict.policy.name)
+                if conflict.policy.name not in reported_names:
+                    reported_names.add(conflict.policy.name)
                     yield conflict
             self._note_unchecked(policy, refused)
 
@@ -174,27 +174,31 @@ class Trial:
 
     def _effect(self, both: tuple[Policy, Policy], pod: Witness) -> _Effect:
         """Return what two policies do together, and neither does alone."""
-        seen = self._evaluated(both, pod)
-        if seen is None:
+        outcome = self._evaluated(both, pod)
+        if outcome is None:
             return _Effect()
-        own = [each for policy in both if (each := self._own(policy, pod))]
-        lines = seen.lines.difference(*(each.lines for each in own))
-        first = lines & seen.before_fallbacks[0]
+        single_outcomes = [
+            single_outcome for policy in both if (single_outcome := self._own(policy, pod))
+        ]
+        lines = outcome.lines.difference(
+            *(single_outcome.lines for single_outcome in single_outcomes)
+        )
+        first = lines & outcome.before_fallbacks[0]
         settings = [
             (at, setting, kind, _kind(located, first, policy, both[1 - at]) is not kind)
             for at, policy in enumerate(both)
             for setting, located in enumerate(policy.hard)
             if (kind := _kind(located, lines, policy, both[1 - at]))
         ]
-        faults = seen.faults - {REJECTED}
-        of_both = (each for each in faults if len(self._least(both, pod, each)) == len(both))
+        faults = outcome.faults - {REJECTED}
+        of_both = (fault for fault in faults if len(self._least(both, pod, fault)) == len(both))
         return _Effect(tuple(settings), frozenset(of_both))
 
     def _as_served(self, policy: Policy, pod: Witness, alone: PodOutcome) -> Iterator[Conflict]:
         """Yield why the API server refuses the policy's pod beside all policies that match it."""
         group = self._served_with((policy,), pod)
-        seen = self._evaluated(group, pod) if len(group) > 1 else None
-        for fault in sorted(seen.refusals - alone.refusals) if seen else ():
+        outcome = self._evaluated(group, pod) if len(group) > 1 else None
+        for fault in sorted(outcome.refusals - alone.refusals) if outcome else ():
             least = self._least(group, pod, fault)
             if policy in least:
                 yield from self._of_group(least, pod, fault)
@@ -205,7 +209,7 @@ class Trial:
         # The positions are the same in both: policies have one order.
         matching = self._tables.matching(pod.subject)
         chosen = {at for at in matching if self._policies[at].enforced}
-        chosen.update(self._tables.places[each.name] for each in group)
+        chosen.update(self._tables.places[policy.name] for policy in group)
         return [self._policies[at] for at in sorted(chosen)]
 
     def _groups(self, policy: Policy) -> Iterator[Conflict]:
@@ -215,11 +219,11 @@ class Trial:
         # Of policies with equal settings, a few are tried.
         alike: dict[bytes, list[Policy]] = {}
         rivals = []
-        for each in self._near(policy):
-            tried = alike.setdefault(each.mind, [])
-            if len(tried) < _MOST_ALIKE and self._meet(policy, each) and self._leaves_some(each):
-                tried.append(each)
-                rivals.append(each)
+        for other in self._near(policy):
+            tried = alike.setdefault(other.mind, [])
+            if len(tried) < _MOST_ALIKE and self._meet(policy, other) and self._leaves_some(other):
+                tried.append(other)
+                rivals.append(other)
         covered: set[str] = set()
         for first in rivals:
             if first.name not in covered:
@@ -233,14 +237,16 @@ class Trial:
         for other in rivals:
             if len(group) == _MAX_POLICIES:
                 return
-            if any(each.mind == other.mind or not self._meet(each, other) for each in group):
+            if any(member.mind == other.mind or not self._meet(member, other) for member in group):
                 continue
             larger = (*group, other)
             pod = self._find(larger)
-            seen = pod and self._evaluated(larger, pod)
-            if not seen or not pod:
+            outcome = pod and self._evaluated(larger, pod)
+            if not outcome or not pod:
                 continue
-            fault = next((each for each in (REJECTED, LACKS_NODE) if each in seen.faults), None)
+            fault = next(
+                (fault for fault in (REJECTED, LACKS_NODE) if fault in outcome.faults), None
+            )
             if fault is None:
                 group = larger
                 covered.add(other.name)
@@ -251,10 +257,10 @@ class Trial:
                 yield from self._of_group(least, pod, fault)
 
     def _of_group(self, group: Sequence[Policy], pod: Witness, fault: str) -> Iterator[Conflict]:
-        *others, last = group = sorted(group, key=lambda each: each.order)
+        *others, last = group = sorted(group, key=lambda policy: policy.order)
         pod = find(group) or pod
-        seen = self._evaluated(group, pod)
-        later = seen is not None and fault not in seen.before_fallbacks[1]
+        outcome = self._evaluated(group, pod)
+        later = outcome is not None and fault not in outcome.before_fallbacks[1]
         if fault not in (REJECTED, LACKS_NODE):
             kind = Kind.REFUSED_PODS
             yield Conflict(last, ("spec",), kind, tuple(others), pod, fault, later=later)
@@ -270,7 +276,9 @@ class Trial:
     def _without_node(self, group: Sequence[Policy], pod: Witness, *, later: bool) -> Conflict:
         *others, last = group
         # The last first: the finding is reported there.
-        certain = next((each for each in reversed(group) if self._is_certain(each, group)), None)
+        certain = next(
+            (policy for policy in reversed(group) if self._is_certain(policy, group)), None
+        )
         paths = [located.path for located in last.settings if located.limits]
         path = paths[0] if len(paths) == 1 else ("spec",)
         why = str(self._total)
@@ -280,31 +288,33 @@ class Trial:
     def _least(self, group: Sequence[Policy], pod: Witness, fault: str) -> list[Policy]:
         """Return a part of the group with the same fault, and of which none may be left out."""
         left = list(group)
-        for each in group:
-            fewer = [other for other in left if other is not each]
-            seen = self._evaluated(fewer, pod) if fewer else None
-            if seen and fault in seen.faults:
+        for policy in group:
+            fewer = [other for other in left if other is not policy]
+            outcome = self._evaluated(fewer, pod) if fewer else None
+            if outcome and fault in outcome.faults:
                 left = fewer
         return [] if self._effort.is_over else left
 
     def _is_so(self, group: Sequence[Policy], pod: Witness) -> bool:
         """Return whether the pod is rejected or has no node beside all that is enforced, too."""
-        found = self._evaluated(self._served_with(group, pod), pod, of=group)
-        return found is None or bool(found.faults & {REJECTED, LACKS_NODE})
+        outcome = self._evaluated(self._served_with(group, pod), pod, participants=group)
+        return outcome is None or bool(outcome.faults & {REJECTED, LACKS_NODE})
 
-    def _is_certain(self, one: Policy, policies: Sequence[Policy]) -> bool:
+    def _is_certain(self, policy: Policy, policies: Sequence[Policy]) -> bool:
         """Return whether it holds for each pod of one of the policies, which is enforced itself.
 
         All the others are enforced for each of these pods, and no further policy restricts nodes
         for some of them, because that may override these settings, or allow nodes.
         """
-        if not one.enforced or not all(each.outruns(one) for each in policies):
+        if not policy.enforced or not all(other.outruns(policy) for other in policies):
             return False
-        beside = (each for each in self._policies if each not in policies and not each.apart(one))
-        return not any(each.concerns_nodes for each in beside)
+        beside = (
+            other for other in self._policies if other not in policies and not other.apart(policy)
+        )
+        return not any(other.concerns_nodes for other in beside)
 
     def _find(self, policies: Sequence[Policy]) -> Witness | None:
-        work = max(each.work_to_match for each in policies)
+        work = max(policy.work_to_match for policy in policies)
         return find(policies) if self._effort.spend(_SEARCH * work) else None
 
     def _own(self, policy: Policy, pod: Witness) -> PodOutcome | None:
@@ -314,14 +324,14 @@ class Trial:
         """
         key = (policy.name, pod.system)
         if key not in self._alone:
-            own = policy.witness
-            if own is None or own.system != pod.system:
+            witness = policy.witness
+            if witness is None or witness.system != pod.system:
                 self._alone[key] = self._evaluated((policy,), pod, on_nodes=False)
             elif not self._effort.spend(_SEARCH * policy.work_to_match + _work((policy,))):
                 return None
             else:
                 if policy not in self._kept:
-                    self._kept[policy] = self._outcome((policy,), own, nodes=None)
+                    self._kept[policy] = self._outcome((policy,), witness, nodes=None)
                 self._alone[key] = self._kept[policy]
         return self._alone[key]
 
@@ -329,16 +339,16 @@ class Trial:
         self,
         group: Sequence[Policy],
         pod: Witness,
-        of: Sequence[Policy] = (),
+        participants: Sequence[Policy] = (),
         *,
         on_nodes: bool = True,
     ) -> PodOutcome | None:
-        """Return what happens to the pod with these policies alone; None if they, or those in `of`,
-        do not all take part, or if there is no time."""
+        """Return what happens to the pod with these policies alone; None if they, or those in
+        `participants`, do not all take part, or if there is no time."""
         nodes = self._nodes if on_nodes else None
         looks = len(nodes or ()) * any(map(self._limiting, group))
         return (
-            self._outcome(group, pod, of, nodes=nodes)
+            self._outcome(group, pod, participants, nodes=nodes)
             if self._effort.spend(_work(group) + looks)
             else None
         )
@@ -347,7 +357,7 @@ class Trial:
         self,
         group: Sequence[Policy],
         pod: Witness,
-        of: Sequence[Policy] = (),
+        participants: Sequence[Policy] = (),
         *,
         nodes: Sequence[Node] | None,
     ) -> PodOutcome | None:
@@ -365,33 +375,33 @@ class Trial:
             server=None,
             history=None,
         )
-        found = world.evaluate(pod.manifest(), space, led=False)
-        if not {each.name for each in of or group} <= {*found.decision.policies}:
+        evaluation = world.evaluate(pod.manifest(), space, led=False)
+        if not {policy.name for policy in participants or group} <= {*evaluation.decision.policies}:
             return None
-        every = [found]
-        if classes := {name for each in group for name in each.fallbacks}:
+        every = [evaluation]
+        if classes := {name for policy in group for name in policy.fallbacks}:
             later = replace(world, history=fallen(classes, _ANY_TIME))
             every.append(later.evaluate(pod.manifest(), space, led=False))
         lines = [
-            frozenset((e.policy, e.part, e.field, e.outcome) for e in each.decision.trace)
-            for each in every
+            frozenset((e.policy, e.part, e.field, e.outcome) for e in evaluation.decision.trace)
+            for evaluation in every
         ]
-        faults = [frozenset(self._faults(each, limiting=limiting)) for each in every]
+        faults = [frozenset(self._faults(evaluation, limiting=limiting)) for evaluation in every]
         all_lines, all_faults = lines[0].union(*lines), faults[0].union(*faults)
         return PodOutcome(all_lines, all_faults, (lines[0], faults[0]))
 
-    def _faults(self, found: Evaluation, *, limiting: bool) -> set[str]:
-        decision = found.decision
+    def _faults(self, evaluation: Evaluation, *, limiting: bool) -> set[str]:
+        decision = evaluation.decision
         if not decision.allowed:
             return {REJECTED}
         # What a RuntimeClass selects is no setting of a policy.
         classed = decision.placement and decision.placement.runtime_class_name
-        checked = found.world.nodes and (limiting or classed)
-        lost = checked and found.nodes and found.nodes.none_left
-        return {*found.refusals, *([LACKS_NODE] if lost else ())}
+        checked = evaluation.world.nodes and (limiting or classed)
+        lost = checked and evaluation.nodes and evaluation.nodes.none_left
+        return {*evaluation.refusals, *([LACKS_NODE] if lost else ())}
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
-        places = tuple([self._tables.places[each.name] for each in group])
+        places = tuple([self._tables.places[policy.name] for policy in group])
         if len(places) <= _MAX_POLICIES:
             return self._whole.only(places)
         if places not in self._large:
@@ -409,12 +419,12 @@ class Trial:
 
     def _limiting(self, policy: Policy) -> bool:
         settings = policy.settings if self._nodes else policy.requirements
-        return any(each.limits for each in settings)
+        return any(located_setting.limits for located_setting in settings)
 
 
 def _work(group: Sequence[Policy]) -> int:
     """Return the steps of an evaluation of a pod with these policies, without nodes."""
-    work = max(each.work for each in group) * (_EVALUATION + len(group))
+    work = max(policy.work for policy in group) * (_EVALUATION + len(group))
     return work + _FOLDS * fold_steps(group)
 
 
@@ -430,7 +440,9 @@ def _kind(
         if (policy.name, setting.part, setting.field, outcome) in lines:
             if outcome != "lost":
                 return kind
-            rivals = {each.setting.field for each in other.of_parts("overrides")}
+            rivals = {
+                located_setting.setting.field for located_setting in other.of_parts("overrides")
+            }
             if setting.part == "overrides" and setting.field in rivals:
                 return kind
     return None

@@ -80,7 +80,7 @@ class Tables:
     @cached_property
     def match_steps(self) -> int:
         """The steps of `matching`, beyond those of small policies."""
-        return 3 * sum([len(each.match_text) // LIGHT for each in self._policies])
+        return 3 * sum([len(policy.match_text) // LIGHT for policy in self._policies])
 
     def matching(self, pod: Subject) -> Sequence[int]:
         """Return the positions of the policies that match, in their order."""
@@ -98,33 +98,33 @@ class Tables:
 
     def pod_sets(self) -> Iterator[PodSet]:
         """Yield the sets of pods that the policies name."""
-        return all_sets([each for each in self._policies if not each.contradictory])
+        return all_sets([policy for policy in self._policies if not policy.contradictory])
 
     @cached_property
     def places(self) -> Mapping[str, int]:
         """The positions of policies by name."""
-        return {each.name: at for at, each in enumerate(self._policies)}
+        return {policy.name: at for at, policy in enumerate(self._policies)}
 
     @cached_property
     def by_token(self) -> Mapping[str, Sequence[int]]:
         """The positions of policies by what others must have in common with them to conflict."""
-        found: dict[str, list[int]] = {}
-        for at, each in enumerate(self._policies):
-            for token in each.tokens:
-                found.setdefault(token, []).append(at)
-        return found
+        places_by_token: dict[str, list[int]] = {}
+        for at, candidate in enumerate(self._policies):
+            for token in candidate.tokens:
+                places_by_token.setdefault(token, []).append(at)
+        return places_by_token
 
     @cached_property
     def of_nodes(self) -> Sequence[int]:
         """The positions of policies that limit nodes or tolerate taints."""
-        return [at for at, each in enumerate(self._policies) if each.concerns_nodes]
+        return [at for at, policy in enumerate(self._policies) if policy.concerns_nodes]
 
     @cached_property
     def node_keys(self) -> frozenset[str]:
         """The labels and fields of nodes that a policy or a class reads."""
         return frozenset[str]().union(
-            *(each.node_keys for each in self._policies),
-            *(each.keys for each in self._whole.classes.values()),
+            *(policy.node_keys for policy in self._policies),
+            *(capacity_class.keys for capacity_class in self._whole.classes.values()),
         )
 
     def different(self, nodes: Sequence[Node]) -> list[Node]:
@@ -140,17 +140,17 @@ class DifferentNodes:
 
     def among(self, nodes: Sequence[Node], keys: frozenset[str]) -> list[Node]:
         """Return one of all nodes that differ in none of the keys, nor in taints and resources."""
-        known = self._known
-        if known and known[0] is nodes and known[1] == keys:
-            return known[2]
+        last_result = self._known
+        if last_result and last_result[0] is nodes and last_result[1] == keys:
+            return last_result[2]
         # A field has a slash before its name.
         named = any(key.startswith("/") for key in keys)
         listed = sorted(keys)
-        found = {
+        node_by_signature = {
             repr(([node.labels.get(key) for key in listed], named and node.name, *node[2:])): node
             for node in reversed(nodes)
         }
-        different = list(found.values())
+        different = list(node_by_signature.values())
         self._known = (nodes, keys, different)
         return different
 
@@ -195,14 +195,14 @@ class Memory:
         inputs: PluginInputs,
     ) -> Prepared:
         """Return the policies of the documents, without those of unknown classes."""
-        known, as_before = self._known, classes == self._classes
-        found: dict[str, KnownPolicies] = {}
+        old_by_document, as_before = self._known, classes == self._classes
+        policies_by_document: dict[str, KnownPolicies] = {}
         for document in documents:
             model = document.model
             if not isinstance(model, PlacementPolicy):
                 continue
             name = model.metadata.name
-            before = known.get(name)
+            before = old_by_document.get(name)
             same = before is not None and before.document is document
             if before is None or not (same and as_before):
                 wanted = before.names if before and same else classes_of(model)
@@ -210,15 +210,21 @@ class Memory:
                 if len(named) < len(wanted):
                     continue
                 if not (before and same and before.named == named):
-                    made = [policy(document, each, classes) for each in shares_apart(model)]
+                    made = [policy(document, share, classes) for share in shares_apart(model)]
                     before = KnownPolicies(document, wanted, named, made)
-            found[name] = before
-        self._known, self._classes = found, dict(classes)
-        policies = [each for one in found.values() for each in one.policies]
+            policies_by_document[name] = before
+        self._known, self._classes = policies_by_document, dict(classes)
+        policies = [
+            policy
+            for known_policies in policies_by_document.values()
+            for policy in known_policies.policies
+        ]
         policies.sort(key=attrgetter("order"))
-        whole = PolicySet([each.model for each in policies], classes, "", compiler=self._compiler)
+        whole = PolicySet(
+            [policy.model for policy in policies], classes, "", compiler=self._compiler
+        )
         tables = Tables(policies, whole, self._nodes, self._outcomes)
-        return Prepared(policies, found, whole, inputs, tables)
+        return Prepared(policies, policies_by_document, whole, inputs, tables)
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
@@ -233,31 +239,35 @@ def warnings(given: Prepared, nodes: Sequence[Node] | None, budget: Budget) -> l
 
 def faults(given: Prepared) -> list[Finding]:
     """Return only the errors with which a stored set still serves."""
-    found = [each for policy in given.policies for each in policy.own_findings]
+    findings = [finding for policy in given.policies for finding in policy.own_findings]
     groups = rejecting(given, frozenset(given.policies), AT_ONCE.for_proofs())
-    found += [each.finding() for each in groups]
-    return sorted(each for each in found if each.is_fault)
+    findings += [group.finding() for group in groups]
+    return sorted(finding for finding in findings if finding.is_fault)
 
 
 def of_policy(
     given: Prepared, name: str, nodes: Sequence[Node] | None, budget: Budget
 ) -> list[Finding]:
     """Return findings about one of the policies, and about others because of it."""
-    known = given.by_document.get(name)
-    chosen = sorted(known.policies, key=lambda each: each.order) if known else []
+    known_policies = given.by_document.get(name)
+    chosen = (
+        sorted(known_policies.policies, key=lambda policy: policy.order) if known_policies else []
+    )
     return _findings(given, chosen, nodes, budget, others=True)
 
 
 def of_classes(given: Prepared, classes: AbstractSet[str], budget: Budget) -> list[Finding]:
     """Return findings about policies that name one of the classes, and may depend on it."""
-    chosen = [each for each in given.policies if not classes.isdisjoint(classes_of(each.model))]
+    chosen = [
+        policy for policy in given.policies if not classes.isdisjoint(classes_of(policy.model))
+    ]
     return _findings(given, chosen, None, budget, others=True)
 
 
 def of_nodes(given: Prepared, nodes: Sequence[Node], budget: Budget) -> Iterator[Finding]:
     """Yield what depends on the nodes of the findings about all policies."""
     trial = Trial(given, nodes, budget.for_trials())
-    return (each for each in trial.findings(given.policies) if each.kind in _OF_NODES)
+    return (finding for finding in trial.findings(given.policies) if finding.kind in _OF_NODES)
 
 
 def _findings(
@@ -271,39 +281,41 @@ def _findings(
     if not chosen:
         return []
     shadows = given.tables.shadows
-    pairs = [(each, found) for each in chosen for found in each.own_findings]
-    pairs += [pair for each in chosen for pair in shadows.over(each)]
+    pairs = [(policy, finding) for policy in chosen for finding in policy.own_findings]
+    pairs += [pair for policy in chosen for pair in shadows.over(policy)]
     if others:
-        pairs += [pair for each in chosen for pair in shadows.under(each)]
-    found = _of_all_shares(given.by_document, pairs)
+        pairs += [pair for policy in chosen for pair in shadows.under(policy)]
+    findings = _of_all_shares(given.by_document, pairs)
     # A setting that reaches no pod has no further findings.
-    dead = {(each.file, each.path) for each in found if each.kind is not Kind.WEAKENS}
+    dead = {
+        (finding.file, finding.path) for finding in findings if finding.kind is not Kind.WEAKENS
+    }
     reported, everywhere = _rejected(given, chosen, budget.for_proofs())
     tried = Trial(given, nodes, budget.for_trials()).findings(chosen, reported=reported)
-    refused = {each.file for each in found if each.kind is Kind.REFUSED_PODS}
-    found.update(
-        each
-        for each in tried
-        if (each.file, each.path) not in dead
-        and not (each.kind is Kind.REFUSED_PODS and each.file in refused)
+    refused = {finding.file for finding in findings if finding.kind is Kind.REFUSED_PODS}
+    findings.update(
+        finding
+        for finding in tried
+        if (finding.file, finding.path) not in dead
+        and not (finding.kind is Kind.REFUSED_PODS and finding.file in refused)
     )
-    return sorted(found.union(everywhere))
+    return sorted(findings.union(everywhere))
 
 
 def _of_all_shares(
-    known: Mapping[str, KnownPolicies], pairs: Iterable[tuple[Policy, Finding]]
+    policies_by_document: Mapping[str, KnownPolicies], pairs: Iterable[tuple[Policy, Finding]]
 ) -> set[Finding]:
     """Return the findings, each of which comes after its policy, without those that do not hold
     for all shares of a split, and are not about the split."""
     held: dict[tuple[object, ...], set[Policy]] = {}
-    for of, each in pairs:
-        held.setdefault((id(of.document), each.path, each.kind), set()).add(of)
+    for member, finding in pairs:
+        held.setdefault((id(member.document), finding.path, finding.kind), set()).add(member)
     return {
-        each
-        for of, each in pairs
-        if ".split" in each.path
-        or len(held[id(of.document), each.path, each.kind])
-        == len(known[of.document.model.name].policies)
+        finding
+        for policy, finding in pairs
+        if ".split" in finding.path
+        or len(held[id(policy.document), finding.path, finding.kind])
+        == len(policies_by_document[policy.document.model.name].policies)
     }
 
 
@@ -312,10 +324,10 @@ def _rejected(
 ) -> tuple[set[frozenset[Policy]], list[Finding]]:
     """Return groups of policies that reject all pods of a set, and the findings about them."""
     everywhere = list(rejecting(given, frozenset(chosen), effort))
-    reported = {each.policies for each in everywhere}
-    reported |= {frozenset(two) for each in everywhere for two in combinations(each.policies, 2)}
-    found = [each.finding() for each in everywhere]
+    reported = {group.policies for group in everywhere}
+    reported |= {frozenset(two) for group in everywhere for two in combinations(group.policies, 2)}
+    findings = [group.finding() for group in everywhere]
     if effort.is_over:
         # Of any of them, others may be proved to reject every pod.
-        found += [unfinished(each) for each in chosen if each.name in given.tables.demands]
-    return reported, found
+        findings += [unfinished(policy) for policy in chosen if policy.name in given.tables.demands]
+    return reported, findings

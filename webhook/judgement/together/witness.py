@@ -109,11 +109,11 @@ def _want_label(key: str, operator: str, values: Iterable[object]) -> _Condition
 def find(policies: Sequence[Policy]) -> Witness | None:
     """Return a pod of a run that all of the policies match, and none of them excludes; None: not
     found."""
-    systems = {each.system[1] for each in policies if each.system}
+    systems = {policy.system[1] for policy in policies if policy.system}
     if len(systems) > 1:
         return None
-    matches = [each.wanted for each in policies]
-    pod = find_subject(matches, [block for each in policies for block in each.unwanted])
+    matches = [policy.wanted for policy in policies]
+    pod = find_subject(matches, [block for policy in policies for block in policy.unwanted])
     return None if pod is None else Witness(pod, next(iter(systems), ""))
 
 
@@ -133,8 +133,8 @@ def find_subject(matches: Sequence[WantedBlock], excludes: Sequence[WantedBlock]
     if none is found.
     """
     wanted = _Conditions()
-    for each in matches:
-        wanted = wanted.beside(each.conditions)
+    for match in matches:
+        wanted = wanted.beside(match.conditions)
     left = [wanted]
     for _ in range(_MOST_PODS):
         if not left:
@@ -146,9 +146,9 @@ def find_subject(matches: Sequence[WantedBlock], excludes: Sequence[WantedBlock]
             left += reversed([rest.beside(way) for way in _list_ways_to_lead(*leads)])
             continue
         pod = None if leads else _build_subject(wanted)
-        if pod is None or not all(each.holds(pod) for each in matches):
+        if pod is None or not all(match.holds(pod) for match in matches):
             continue
-        shut = next((each for each in excludes if each.holds(pod)), None)
+        shut = next((exclusion for exclusion in excludes if exclusion.holds(pod)), None)
         if shut is None:
             return pod
         left += reversed([wanted.beside(way) for way in _list_ways_around(shut.match)])
@@ -166,7 +166,9 @@ def _collect_conditions(block: Match) -> _Conditions:
 def _translate_field(field: MatchField, value: Any) -> _Conditions:
     match field.form:
         case "labels":
-            return _Conditions(labels=tuple((field.name, each) for each in requirements(value)))
+            return _Conditions(
+                labels=tuple((field.name, requirement) for requirement in requirements(value))
+            )
         case "value":
             return _want_label(field.label, "In", value)
         case "flag":
@@ -179,8 +181,8 @@ def _list_ways_around(block: Match) -> Iterator[_Conditions]:
     for field, value in conditions.given_fields(block):
         match field.form:
             case "labels":
-                for each in requirements(value):
-                    yield _Conditions(labels=((field.name, label_values.negated(each)),))
+                for requirement in requirements(value):
+                    yield _Conditions(labels=((field.name, label_values.negated(requirement)),))
             case "value" if field.always:
                 # Without a label the pod still has one of the values.
                 yield _want_label(field.label, "In", [w for w in field.words if w not in value])
@@ -213,56 +215,61 @@ def _list_ways_to_lead(leads: bool) -> Iterator[_Conditions]:
 
 def _build_subject(wanted: _Conditions) -> Subject | None:
     """Return a pod of a run that meets all conditions; None if none is found."""
-    found: dict[str, Any] = {}
+    subject_fields: dict[str, Any] = {}
     for field in conditions.FIELDS:
         lists = [listed for name, listed in wanted.one_of if name == field.name]
-        others = [each for name, listed in wanted.none_of if name == field.name for each in listed]
+        others = [word for name, listed in wanted.none_of if name == field.name for word in listed]
         if field.form == "name" and (lists or others or field.name == "namespaces"):
-            found[field.subject] = _choose_name(field, wanted, lists, others)
+            subject_fields[field.subject] = _choose_name(field, wanted, lists, others)
         elif field.form == "values":
-            found[field.subject] = _choose_each(lists, others)
+            subject_fields[field.subject] = _choose_each(lists, others)
         elif field.form == "labels":
-            named = field.name == "namespace_selector" and found["namespace"]
-            parts = [each for name, each in wanted.labels if name == field.name]
-            found[field.subject] = _labels(parts, {_NAME_LABEL: named} if named else {})
-    if None in found.values():
+            named = field.name == "namespace_selector" and subject_fields["namespace"]
+            parts = [requirement for name, requirement in wanted.labels if name == field.name]
+            subject_fields[field.subject] = _labels(parts, {_NAME_LABEL: named} if named else {})
+    if None in subject_fields.values():
         return None
     if not any(
-        each == "pod_selector" and parts["key"] == names.RUN for each, parts in wanted.labels
+        field_name == "pod_selector" and parts["key"] == names.RUN
+        for field_name, parts in wanted.labels
     ):
-        found["labels"][names.RUN] = "example"
-    identity = identify(found["labels"], {}, found["namespace_labels"])
-    return Subject(identity=identity, **found) if identity else None
+        subject_fields["labels"][names.RUN] = "example"
+    identity = identify(subject_fields["labels"], {}, subject_fields["namespace_labels"])
+    return Subject(identity=identity, **subject_fields) if identity else None
 
 
 def _choose_each(lists: Sequence[Sequence[str]], but: Sequence[str]) -> frozenset[str] | None:
     chosen = [next((value for value in values if value not in but), None) for values in lists]
-    found = frozenset(each for each in chosen if each is not None)
-    return None if None in chosen else found
+    words = frozenset(word for word in chosen if word is not None)
+    return None if None in chosen else words
 
 
 def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str, str] | None:
     """Labels that meet all conditions, including the given labels; None if there are none."""
     by_key: dict[str, list[Requirement]] = {}
-    for each in wanted:
-        by_key.setdefault(each["key"], []).append(each)
-    found = dict(given)
+    for requirement in wanted:
+        by_key.setdefault(requirement["key"], []).append(requirement)
+    labels = dict(given)
     for key, group in by_key.items():
-        choices: Iterator[str | None] = iter([found[key]]) if key in found else _values(group)
-        fitting = (each for each in choices if all(label_values.holds(one, each) for one in group))
+        choices: Iterator[str | None] = iter([labels[key]]) if key in labels else _values(group)
+        fitting = (
+            choice
+            for choice in choices
+            if all(label_values.holds(requirement, choice) for requirement in group)
+        )
         try:
             value = next(fitting)
         except StopIteration:
             return None
         if value is not None:
-            found[key] = value
-    return found
+            labels[key] = value
+    return labels
 
 
 def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
     """Candidates: no label, the values in the conditions, and another value."""
     yield None
-    listed = [value for each in group for value in each.get("values") or ()]
+    listed = [value for requirement in group for value in requirement.get("values") or ()]
     yield from dict.fromkeys(listed)
     yield next(text for at in itertools.count() if (text := f"any{at or ''}") not in listed)
 
@@ -270,14 +277,14 @@ def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
 def _choose_name(
     field: MatchField, wanted: _Conditions, lists: Sequence[Sequence[str]], others: Sequence[str]
 ) -> str | None:
-    patterns = [conditions.globs(each) for each in lists]
+    patterns = [conditions.globs(words) for words in lists]
     is_space = field.name == "namespaces"
     shut = conditions.globs([*others, *(EXCLUDED_NAMESPACES if is_space else ())])
     spoken = [
         value
-        for name, each in wanted.labels
-        if is_space and name == "namespace_selector" and each["key"] == _NAME_LABEL
-        for value in each.get("values") or ()
+        for name, requirement in wanted.labels
+        if is_space and name == "namespace_selector" and requirement["key"] == _NAME_LABEL
+        for value in requirement.get("values") or ()
     ]
     for name in itertools.islice(_names(lists, spoken), _MOST_NAMES):
         if (
@@ -292,10 +299,10 @@ def _choose_name(
 def _names(lists: Sequence[Sequence[str]], spoken: Sequence[str]) -> Iterator[str]:
     """Candidate names: those in the conditions, some that match the globs, then others."""
     yield from spoken
-    listed = [each for globs in lists for each in globs]
-    globs = [each for each in listed if conditions.is_glob(each)]
-    yield from (each for each in listed if not conditions.is_glob(each))
-    fillers = ["", "x", *(each.replace("*", "").replace("?", "x") for each in globs)]
+    listed = [glob for globs in lists for glob in globs]
+    globs = [word for word in listed if conditions.is_glob(word)]
+    yield from (word for word in listed if not conditions.is_glob(word))
+    fillers = ["", "x", *(glob.replace("*", "").replace("?", "x") for glob in globs)]
     for filler, glob in itertools.product(fillers, globs):
         yield glob.replace("*", filler).replace("?", "x")
     yield from _USUAL_NAMES

@@ -168,7 +168,7 @@ class SplitShare(PolicyCapacity):
 
 def _split_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     split, capacity = (
-        [each if isinstance(each, dict) else {} for each in given.get(name) or ()]
+        [entry if isinstance(entry, dict) else {} for entry in given.get(name) or ()]
         if isinstance(given.get(name), list)
         else []
         for name in ("split", "capacity")
@@ -189,7 +189,7 @@ def _split_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
             message = f"the percentages are {percents} together: at most {_ALL} are"
         if message:
             yield Problem(("split", at), message)
-        if share.get("class") in [each.get("class") for each in capacity]:
+        if share.get("class") in [entry.get("class") for entry in capacity]:
             yield Problem(("split", at, "class"), "is in capacity too: keep one of the two")
 
 

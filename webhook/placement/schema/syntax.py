@@ -245,10 +245,10 @@ def span(least: str, most: str) -> Any:
 
     def check(text: str) -> str:
         try:
-            found = parse_span(text)
+            duration = parse_span(text)
         except ValueError as error:
             raise own_error(str(error)) from None
-        if not parse_span(least) <= found <= parse_span(most):
+        if not parse_span(least) <= duration <= parse_span(most):
             raise own_error(f"{text} is out of range: want {least} to {most}")
         return text
 

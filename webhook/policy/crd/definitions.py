@@ -114,7 +114,7 @@ _KEY_LISTS: Final = (
     ("PodAffinityTerm", "mismatchLabelKeys"),
     ("TopologySpreadConstraint", "matchLabelKeys"),
 )
-_REPORTS: Final = tuple(each.__name__ for each in MODELS.values())
+_REPORTS: Final = tuple(model.__name__ for model in MODELS.values())
 
 LISTS: Final[Lists] = {
     **placement_lists(*_PLACEMENTS),
@@ -158,10 +158,10 @@ def _refer_to(described: Json, same: Json) -> None:
         if key in described and key in same:
             _refer_to(described[key], same[key])
     for field, child in same.get("properties", {}).items():
-        there = described["properties"].get(field)
-        if there and there["description"] == child["description"]:
+        described_child = described["properties"].get(field)
+        if described_child and described_child["description"] == child["description"]:
             child["description"] = AS_IN_DEFAULTS
-            _refer_to(there, child)
+            _refer_to(described_child, child)
 
 
 def _schema(kind: str) -> Json:

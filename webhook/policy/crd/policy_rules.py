@@ -140,8 +140,8 @@ def _has_any_field(part: str) -> str:
     """Return CEL that is true if a part of a policy has any field."""
     models = {"defaults": Defaults, "overrides": PlacementSettings}
     fields = models.get(part, Requirements).outer_names()
-    there = " || ".join(f"has(self.{part}.{field})" for field in fields)
-    return f"(has(self.{part}) && ({there}))"
+    condition = " || ".join(f"has(self.{part}.{field})" for field in fields)
+    return f"(has(self.{part}) && ({condition}))"
 
 
 def _own_keys() -> Iterator[Rule]:

@@ -120,7 +120,7 @@ def document(state: CertificateState, now: datetime) -> dict[str, Any]:
         "leaf": _leaf(state),
         "webhooks": _webhooks(state),
         "next": _next(state),
-        "findings": [each.document() for each in findings(state, now)],
+        "findings": [finding.document() for finding in findings(state, now)],
     }
 
 
@@ -140,7 +140,7 @@ def _authority(state: CertificateState) -> dict[str, Any]:
         "signing": _certificate(authority.signing.check()) if authority.signing else None,
         "staged": _certificate(authority.staged.check()) if authority.staged else None,
         "publishedSince": to_second(since) if since else None,
-        "retiring": [_certificate(each) for each in authority.retiring],
+        "retiring": [_certificate(certificate) for certificate in authority.retiring],
     }
 
 
@@ -161,7 +161,7 @@ def _leaf(state: CertificateState) -> dict[str, Any]:
         **_certificate(leaf),
         "names": names_of(leaf),
         "signedBy": _certificate(by)["serial"] if by else None,
-        "bundle": [_certificate(each) for each in authorities],
+        "bundle": [_certificate(authority) for authority in authorities],
     }
 
 
@@ -170,7 +170,7 @@ def _webhooks(state: CertificateState) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "bundle": [_certificate(each) for each in certificates(bundle)],
+            "bundle": [_certificate(certificate) for certificate in certificates(bundle)],
             "vouches": serving and signer(serving.leaf.check(), certificates(bundle)) is not None,
             "asKept": None if wanted is None else same(bundle, wanted),
         }
@@ -225,26 +225,28 @@ def findings(state: CertificateState, now: datetime) -> Iterator[Finding]:
     serving = data_of(state.serving.raw) if state.serving.raw else None
     if not state.serving.hidden:
         where = f"Secret {namespace}/{installation.serving}"
-        found = [*judge_serving(serving, where, installation.server_name, keeper, now)]
-        yield from found
-        if serving and not found and state.kept_serving is None:
+        serving_findings = [*judge_serving(serving, where, installation.server_name, keeper, now)]
+        yield from serving_findings
+        if serving and not serving_findings and state.kept_serving is None:
             delete = f"`kubectl -n {namespace} delete secret {installation.serving}`"
             again = f"{delete}: {keeper.name} creates it again"
             yield error(f"the {where} has no key of its certificate", again)
     # Nothing fails without the validating one; `fairlead doctor` checks whether it is missing.
-    again = applied_by(each.raw for each in state.configurations.values()).command()
-    pods = [each for each in state.configurations.items() if each[0].startswith(_OF_PODS)]
+    again = applied_by(
+        configuration.raw for configuration in state.configurations.values()
+    ).command()
+    pods = [item for item in state.configurations.items() if item[0].startswith(_OF_PODS)]
     for name, configuration in pods:
         if configuration.raw is None and not configuration.hidden:
             yield error(f"there is no {name}: no pod is sent to the webhook", again)
-    if not state.published and all(each.raw for _, each in pods):
+    if not state.published and all(configuration.raw for _, configuration in pods):
         what = f"no webhook calls the Service {installation.service} of this namespace"
         yield error(what, "is it the right namespace (-n), and the right cluster?")
     yield from judge_trust(state.published, serving, keeper)
-    for each in _webhooks(state):
-        if each["bundle"] and each["asKept"] is False and each["vouches"] is not False:
+    for webhook in _webhooks(state):
+        if webhook["bundle"] and webhook["asKept"] is False and webhook["vouches"] is not False:
             cure = f"{keeper.name} writes it again within seconds: {keeper.why}"
-            yield error(f"the caBundle of {each['name']} differs from the stored one", cure)
+            yield error(f"the caBundle of {webhook['name']} differs from the stored one", cure)
 
 
 def lines(report: dict[str, Any], now: datetime, *, wide: bool = False) -> Iterator[str]:
@@ -280,8 +282,8 @@ def lines(report: dict[str, Any], now: datetime, *, wide: bool = False) -> Itera
         yield "no caBundles found"
     yield ""
     yield from hanging(report["next"], 6, "next: ")
-    for each in report["findings"]:
-        problem = f"{each['message']}. Cure: {each['cure']}"
+    for finding in report["findings"]:
+        problem = f"{finding['message']}. Cure: {finding['cure']}"
         yield from hanging(problem, 7, click.style("wrong: ", fg="red", bold=True))
 
 
@@ -297,12 +299,12 @@ def _serials(webhook: dict[str, Any]) -> str:
     return ", ".join(each["serial"][:_DIGITS] for each in webhook["bundle"]) or "no authority"
 
 
-def _verdict(each: dict[str, Any]) -> str:
-    if each["vouches"] is None:
+def _verdict(webhook: dict[str, Any]) -> str:
+    if webhook["vouches"] is None:
         return "unknown"
-    if not each["vouches"]:
+    if not webhook["vouches"]:
         return click.style("refuses the leaf", fg="red")
-    return "fine" if each["asKept"] else click.style("outdated", fg="yellow")
+    return "fine" if webhook["asKept"] else click.style("outdated", fg="yellow")
 
 
 def _row(certificate: dict[str, Any], now: datetime, *, wide: bool) -> Iterator[str]:

@@ -104,12 +104,12 @@ def _done(before: CertificateState, now: CertificateState, *, authority: bool) -
         return False
     kept = now.kept_authority
     if not authority or now.authority.hidden:
-        return all(same(each, new.bundle) for each in now.published.values())
+        return all(same(bundle, new.bundle) for bundle in now.published.values())
     return (
         kept is not None
         and phase(kept) == "steady"
         and same(new.bundle, kept.bundle)
-        and all(same(each, kept.bundle) for each in now.published.values())
+        and all(same(bundle, kept.bundle) for bundle in now.published.values())
     )
 
 

@@ -52,37 +52,37 @@ class Pods:
 async def read_pods(
     client: Client,
     namespace: str,
-    known: Mapping[str, Mapping[str, str]],
+    labels_by_namespace: Mapping[str, Mapping[str, str]],
     sources: SourceTable,
 ) -> Pods:
     """Templates of workloads, and live pods of runs that no workload represents.
 
     Of this namespace or of all. A workload represents the pods and workloads that it creates,
     because its template has what its author wrote, and a live pod also has what policies set.
-    Leaves out pods without a run, and objects that have ended or are being deleted. `known` has
-    labels by namespace. Raises ClusterError.
+    Leaves out pods without a run, and objects that have ended or are being deleted.
+    `labels_by_namespace` has labels by namespace. Raises ClusterError.
     """
     path = CollectionPath("v1", "pods", namespace or None)
-    listed = await client.list(path, lambda pod: relevant_pod(pod, known, sources))
+    listed = await client.list(path, lambda pod: relevant_pod(pod, labels_by_namespace, sources))
     live = [from_answer("v1", "Pod", pod) for pod in listed.items if pod]
     workloads: list[Object] = []
     for kind in await Discovery(client).by_groups(MAKERS):
         workloads += (await client.list(kind.path(namespace), partial(as_object, kind))).items
-    uids = {each.metadata.get("uid") for each in workloads}
+    uids = {workload.metadata.get("uid") for workload in workloads}
     makers = [
         template
-        for each in live
-        if owner_of(each) not in uids
-        for template in templates_of(each, live, sources)
+        for pod in live
+        if owner_of(pod) not in uids
+        for template in templates_of(pod, live, sources)
     ]
     notes: list[str] = []
-    for each in workloads:
-        if _is_over(each.value) or owner_of(each) in uids:
+    for workload in workloads:
+        if _is_over(workload.value) or owner_of(workload) in uids:
             continue
         try:
-            makers += templates_of(each, [each], sources)
+            makers += templates_of(workload, [workload], sources)
         except InvalidRun as error:
-            notes.append(f"{each.title} in {each.namespace} is left out: {error}")
+            notes.append(f"{workload.title} in {workload.namespace} is left out: {error}")
     return Pods(makers, notes, live)
 
 
@@ -91,7 +91,7 @@ def is_live(template: PodTemplate) -> bool:
 
 
 def relevant_pod(
-    pod: dict[str, Any], known: Mapping[str, Mapping[str, str]], sources: SourceTable
+    pod: dict[str, Any], labels_by_namespace: Mapping[str, Mapping[str, str]], sources: SourceTable
 ) -> dict[str, Any] | None:
     """Return the parts of a live pod that a decision reads, as at its creation; None if not
     relevant.
@@ -101,7 +101,7 @@ def relevant_pod(
     admitted = as_admitted(pod)
     metadata, spec = admitted["metadata"], admitted["spec"]
     annotations = metadata.get("annotations") or {}
-    labels = labels_of(metadata["namespace"], known)
+    labels = labels_of(metadata["namespace"], labels_by_namespace)
     if (
         _is_over(pod)
         or names.MIRROR_POD in annotations
@@ -132,10 +132,13 @@ def _is_over(value: Mapping[str, Any]) -> bool:
     return (
         status.get("phase") in _OVER
         or status.get("jobDeploymentStatus") in _OVER
-        or any(each.get("type") in _OVER and each.get("status") == "True" for each in conditions)
+        or any(
+            condition.get("type") in _OVER and condition.get("status") == "True"
+            for condition in conditions
+        )
     )
 
 
-def owner_of(each: Object) -> str | None:
-    owner = controller_of(each.value)
+def owner_of(pod: Object) -> str | None:
+    owner = controller_of(pod.value)
     return str(owner.get("uid")) if owner else None

@@ -79,12 +79,12 @@ def answer(
     for policies in (old, world.policies):
         option = "--namespaces, or with --pods"
         notes += unknown_labels(policies, used, world.namespaces, option)
-        notes += unknown_values(policies, (each for each in used if not is_live(each)))
+        notes += unknown_values(policies, (template for template in used if not is_live(template)))
     notes = list(dict.fromkeys(notes))
     report_notes(notes)
     judge = Judge(old, world)
     with progress.step(f"Deciding on {len(used):,} pods and templates"):
-        found = report(judge.of_templates(used))
+        pod_report = report(judge.of_templates(used))
     unknown = [*judge.describe_unknown()]
     report_notes(unknown)
     return outcome_of(
@@ -92,7 +92,7 @@ def answer(
         (question.new.text, world.policies),
         None if world.nodes is None else len(world.nodes),
         [*notes, *unknown],
-        found,
+        pod_report,
     )
 
 
@@ -129,15 +129,15 @@ async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, 
     # The namespaces of pods in files are unknown before the files are read.
     within = [question.namespace] if question.namespace and not question.pods else []
     nodes = await node_list(client, CLUSTER)
-    known = await read_world(client, new, within, nodes, notes)
-    if nothing := nothing_sent(known.configuration):
+    cluster_world = await read_world(client, new, within, nodes, notes)
+    if nothing := nothing_sent(cluster_world.configuration):
         # Without a webhook, the comparison shows what it would do.
-        known = replace(known, configuration=None)
+        cluster_world = replace(cluster_world, configuration=None)
         notes.append(f"{nothing.reason}: the comparison shows the result as if they were sent")
     if question.pods:
-        world, pods = _of_files(question, known, old)
+        world, pods = _of_files(question, cluster_world, old)
     else:
-        world = _with_nodes(question, with_given(known, [], question.namespaces_file))
+        world = _with_nodes(question, with_given(cluster_world, [], question.namespaces_file))
         sources = new.sources.with_those_of(old.sources)
         pods = await read_pods(client, question.namespace, world.namespaces, sources)
     return old, world, replace(pods, notes=[*notes, *pods.notes])
@@ -168,13 +168,15 @@ def _excepted(
     return old, new, f"{what} in {without[0]} too, which has none of its own"
 
 
-def _of_files(question: Question, known: World, old: PolicySet) -> tuple[World, Pods]:
+def _of_files(question: Question, cluster_world: World, old: PolicySet) -> tuple[World, Pods]:
     namespace = question.namespace or "default"
-    sources = known.policies.sources.with_those_of(old.sources)
-    found = read_offline(question.pods, known, namespace, question.namespaces_file, sources)
-    if found.problems:
-        raise UnreadableInput(found.problems)
-    return _with_nodes(question, found.world), Pods(found.templates, found.unread)
+    sources = cluster_world.policies.sources.with_those_of(old.sources)
+    offline = read_offline(
+        question.pods, cluster_world, namespace, question.namespaces_file, sources
+    )
+    if offline.problems:
+        raise UnreadableInput(offline.problems)
+    return _with_nodes(question, offline.world), Pods(offline.templates, offline.unread)
 
 
 def _with_nodes(question: Question, world: World) -> World:
@@ -185,19 +187,21 @@ def _with_nodes(question: Question, world: World) -> World:
 
 def _sets(question: Question, theirs: PolicySet | None) -> tuple[PolicySet, PolicySet]:
     """Both sets, `theirs` for the cluster's. Raises UnreadableInput with the errors of both."""
-    found: list[PolicySet] = []
+    policy_sets: list[PolicySet] = []
     problems: list[str] = []
     for source in (question.old, question.new):
         try:
             # A set with faults may have served until now; it does not become the new one.
             sound = source is question.new
-            there = theirs if source.is_cluster and theirs else read_set(source.text, sound=sound)
-            found.append(there)
+            policy_set = (
+                theirs if source.is_cluster and theirs else read_set(source.text, sound=sound)
+            )
+            policy_sets.append(policy_set)
         except FairleadError as error:
             problems += str(error).splitlines()
     if problems:
         raise UnreadableInput(list(dict.fromkeys(problems)))
-    old, new = found
+    old, new = policy_sets
     return old, new
 
 
@@ -239,24 +243,26 @@ class Judge:
         Raises UnreadableInput with every pod whose fields have the wrong shape, and with every
         value that is no number of pods.
         """
-        found: list[JudgedPod] = []
+        judged_pods: list[JudgedPod] = []
         problems: list[str] = []
-        for each in templates:
-            wrong = miscounted(each, self._worlds[1].policies.sources)
+        for template in templates:
+            wrong = miscounted(template, self._worlds[1].policies.sources)
             problems += [line for line in wrong if line not in problems]
             try:
                 with one_pod():
-                    judged = [*self.of_template(each)]
-                found += judged
-                if each.count is None and any(pod.found == "rejected" for pod in judged):
-                    self._held[f"{each.source.title} in {judged[0].maker.namespace}"] = None
+                    judged = [*self.of_template(template)]
+                judged_pods += judged
+                if template.count is None and any(pod.found == "rejected" for pod in judged):
+                    self._held[f"{template.source.title} in {judged[0].maker.namespace}"] = None
             except InvalidPod as error:
-                problems.append(misshapen(each, error))
+                problems.append(misshapen(template, error))
             except Unjudged as error:
-                self._unjudged[f"{each.source.title} in {each.source.namespace}: {error}"] = None
+                self._unjudged[
+                    f"{template.source.title} in {template.source.namespace}: {error}"
+                ] = None
         if problems:
             raise UnreadableInput(problems)
-        return found
+        return judged_pods
 
     def of_template(self, template: PodTemplate) -> Iterator[JudgedPod]:
         source = template.source
@@ -270,20 +276,20 @@ class Judge:
         if template.count is None and self._worlds[1].nodes:
             yield from self._by_node(maker, template, old, new)
             return
-        if any(each.evaluation.depends_on_node for each in (*old, *new)):
+        if any(replicas.evaluation.depends_on_node for replicas in (*old, *new)):
             self._without_nodes[source.title] = None
-        for each in () if is_live(template) else (*old, *new):
-            for line in undecided_facts(each):
+        for replicas in () if is_live(template) else (*old, *new):
+            for line in undecided_facts(replicas):
                 self._undecided.setdefault(line, {})[source.title] = None
-        for one, other in product(old, new):
-            if shared := sorted({*one.indexes} & {*other.indexes}):
-                if one.indexes[0] == other.indexes[0]:
-                    found = self._sides(one.evaluation, other.evaluation)
+        for old_replicas, other in product(old, new):
+            if shared := sorted({*old_replicas.indexes} & {*other.indexes}):
+                if old_replicas.indexes[0] == other.indexes[0]:
+                    outcome = self._sides(old_replicas.evaluation, other.evaluation)
                 else:
-                    found = self._compare(template, template.pod(shared[0]))
+                    outcome = self._compare(template, template.pod(shared[0]))
                 for index in shared:
-                    more = one.more if index == one.indexes[-1] else 0
-                    yield JudgedPod(maker, template.numbers_of([index])[0], more, found)
+                    more = old_replicas.more if index == old_replicas.indexes[-1] else 0
+                    yield JudgedPod(maker, template.numbers_of([index])[0], more, outcome)
 
     def _by_node(
         self, maker: Maker, template: PodTemplate, old: Sequence[Replicas], new: Sequence[Replicas]
@@ -295,19 +301,19 @@ class Judge:
         pod, world = template.pod(0), self._worlds[1]
         arrival = world.arrival(pod, maker.namespace, led=False)
         made = parse_pod(arrival.made or arrival.pod)
-        there = [node.name for node in template_nodes(made, world.nodes or ())]
+        node_names = [node.name for node in template_nodes(made, world.nodes or ())]
         usual = self._compare(template, pod)
-        if usual == "no run" or not there:
+        if usual == "no run" or not node_names:
             yield JudgedPod(maker, 0, 0, usual)
             return
-        one, other = _by_node_name(old, there), _by_node_name(new, there)
+        old_groups, other = _by_node_name(old, node_names), _by_node_name(new, node_names)
         alike: dict[tuple[int, int], list[str]] = {}
-        for name in there:
-            alike.setdefault((one[name], other[name]), []).append(name)
+        for name in node_names:
+            alike.setdefault((old_groups[name], other[name]), []).append(name)
         for nodes in alike.values():
-            found = self._compare(template, on_node(pod, nodes[0]))
+            outcome = self._compare(template, on_node(pod, nodes[0]))
             some = replace(maker, part=f"on {shortened(nodes)}") if len(alike) > 1 else maker
-            yield JudgedPod(some, 0, len(nodes) - 1, found)
+            yield JudgedPod(some, 0, len(nodes) - 1, outcome)
 
     def _compare(self, template: PodTemplate, pod: JsonObject) -> Difference | Same:
         old, new = (
@@ -319,15 +325,15 @@ class Judge:
         return self._sides(old, new)
 
     def _sides(self, old: Evaluation, new: Evaluation) -> Difference | Same:
-        found = self._comparison.compare(old, new)
-        if isinstance(found, Difference):
+        outcome = self._comparison.compare(old, new)
+        if isinstance(outcome, Difference):
             self._unasked |= dict.fromkeys(not_asked((old, new)))
             for why in filter(None, map(unknown_nodes, (old, new))):
                 self._unasked[f"which nodes admit some of the pods is unknown: {why}"] = None
-        return found
+        return outcome
 
 
 def _by_node_name(groups: Sequence[Replicas], nodes: Sequence[str]) -> dict[str, int]:
     """Return the position of each node's group: the one that names it, else that of the rest."""
-    rest = {name: at for at, each in enumerate(groups) if not each.nodes for name in nodes}
-    return rest | {name: at for at, each in enumerate(groups) for name in each.nodes}
+    rest = {name: at for at, replicas in enumerate(groups) if not replicas.nodes for name in nodes}
+    return rest | {name: at for at, replicas in enumerate(groups) for name in replicas.nodes}

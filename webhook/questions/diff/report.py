@@ -110,10 +110,13 @@ def outcome_of(
     new: tuple[str, PolicySet],
     nodes: int | None,
     notes: Sequence[str],
-    found: Report,
+    report: Report,
 ) -> Outcome:
-    was, now = (ComparedSet(source, each.hash, len(each.policies)) for source, each in (old, new))
-    return Outcome(answer_of(found.pods, nodes, notes), was, now, nodes, notes, *found)
+    was, now = (
+        ComparedSet(source, policy_set.hash, len(policy_set.policies))
+        for source, policy_set in (old, new)
+    )
+    return Outcome(answer_of(report.pods, nodes, notes), was, now, nodes, notes, *report)
 
 
 def _safe_line(text: str, most: int = _LONG) -> str:
@@ -165,17 +168,17 @@ def subjects(change: Change) -> str:
 
 def _field_lines(fields: Sequence[FieldChange]) -> Iterator[tuple[str, str, str]]:
     """Yield the sign, the policy and part, and the field's change, in the form of a diff."""
-    for each in fields:
-        author = f"{each.policy}, {each.part}" if each.policy else "the pod itself"
-        if not each.old:
-            sign, text = "+", each.new
-        elif not each.new:
-            sign, text = "-", each.old
-        elif each.old == each.new:
-            sign, text = "~", f"{each.new}, which has another meaning now"
+    for field in fields:
+        author = f"{field.policy}, {field.part}" if field.policy else "the pod itself"
+        if not field.old:
+            sign, text = "+", field.new
+        elif not field.new:
+            sign, text = "-", field.old
+        elif field.old == field.new:
+            sign, text = "~", f"{field.new}, which has another meaning now"
         else:
-            sign, text = "~", f"{each.new} (before: {each.old})"
-        yield sign, _safe_line(author), _safe_line(f"{each.field}: {text}")
+            sign, text = "~", f"{field.new} (before: {field.old})"
+        yield sign, _safe_line(author), _safe_line(f"{field.field}: {text}")
 
 
 def _rejection_reason(change: Change) -> str:
@@ -228,10 +231,13 @@ def lines(outcome: Outcome) -> Iterator[str]:
         [
             [
                 name,
-                _safe_line(each.source),
-                f"{count_text(each.policies, 'policy')}, set {each.set[:HASH_LENGTH]}",
+                _safe_line(compared_set.source),
+                (
+                    f"{count_text(compared_set.policies, 'policy')}, "
+                    f"set {compared_set.set[:HASH_LENGTH]}"
+                ),
             ]
-            for name, each in (("OLD", outcome.old), ("NEW", outcome.new))
+            for name, compared_set in (("OLD", outcome.old), ("NEW", outcome.new))
         ],
         0,
     )
@@ -290,7 +296,7 @@ def markdown(outcome: Outcome) -> str:
         part = "\n".join(_markdown_change(change, outcome.nodes)) + "\n"
         if shown >= _MOST_CHANGES or len(text) + len(part) > MAX_CHARACTERS:
             left = outcome.changes[shown:]
-            count = count_text(sum(each.count for each in left), "pod")
+            count = count_text(sum(change.count for change in left), "pod")
             return f"{text}\n…and {len(left):,} more kinds of change, of {count}.\n"
         text += part
     return text

@@ -46,25 +46,27 @@ def read_revision(where: str) -> dict[str, bytes]:
         raise UnreadableInput([f"{where}: want REV:PATH, as in main:policies"])
     _git(where, "rev-parse", "--verify", f"{revision}^{{tree}}")
     _git(where, "rev-parse", where)
-    kind, found = _followed(where, where)
+    kind, object_hash = _followed(where, where)
     if kind == "blob":
-        return {where: _git(where, "cat-file", "blob", found)}
+        return {where: _git(where, "cat-file", "blob", object_hash)}
     if kind != "tree":
         raise UnreadableInput([f"{where}: no file or folder of this repository; name one"])
     with TemporaryDirectory(prefix="fairlead-diff-") as folder:
         top = f"{os.path.realpath(folder)}/policies"
         Path(top).mkdir()
         # An index and a work tree of its own: nothing of the repository's changes.
-        own = {"GIT_INDEX_FILE": f"{folder}/index", "GIT_WORK_TREE": top}
-        _git(where, "read-tree", found, variables=own)
-        _git(where, "-c", "core.symlinks=true", "checkout-index", "--all", variables=own)
-        if problems := [*_submodules(where, found), *_links_elsewhere(where, top)]:
+        variables = {"GIT_INDEX_FILE": f"{folder}/index", "GIT_WORK_TREE": top}
+        _git(where, "read-tree", object_hash, variables=variables)
+        _git(where, "-c", "core.symlinks=true", "checkout-index", "--all", variables=variables)
+        if problems := [*_submodules(where, object_hash), *_links_elsewhere(where, top)]:
             raise UnreadableInput(problems)
         shown = where.rstrip("/")
         try:
             files = read_folder(top)
         except UnreadableInput as error:
-            raise UnreadableInput([each.replace(top, shown) for each in error.problems]) from None
+            raise UnreadableInput(
+                [problem.replace(top, shown) for problem in error.problems]
+            ) from None
     return {name.replace(top, shown, 1): content for name, content in files.items()}
 
 
@@ -108,8 +110,8 @@ def _followed(where: str, name: str) -> tuple[str, str]:
     """
     options = ("--batch-check=%(objecttype) %(objectname)", "--follow-symlinks")
     first, _, _ = _git(where, "cat-file", *options, stdin=name.encode()).partition(b"\n")
-    kind, _, found = first.decode(errors="replace").partition(" ")
-    return kind, found
+    kind, _, object_hash = first.decode(errors="replace").partition(" ")
+    return kind, object_hash
 
 
 def _git(

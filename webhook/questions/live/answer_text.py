@@ -47,20 +47,20 @@ def _verdict(live: LivePod) -> str:
         return "no policy was applied to it: it has no stamp"
     text = _VERDICTS[live.state]
     if live.state == "otherwise":
-        return text + shortened([each.field for each in live.differences])
+        return text + shortened([difference.field for difference in live.differences])
     return text if live.state == "same" else text + live.reason.removeprefix("fairlead: ")
 
 
-def answer_of_live_pods(found: Answer) -> str:
+def answer_of_live_pods(answer: Answer) -> str:
     """Return what the live pods of a workload do, and how many are as new ones would be.
 
     States that need somebody come first, each with the reason of its first pod; before them how
     many pods its controller has not created.
     """
-    missing, pods = _missing(found.source, found.pods), found.pods
+    missing, pods = _missing(answer.source, answer.pods), answer.pods
     if not pods:
         return one_line(missing or "none found")
-    same = sum(each.same for each in pods)
+    same = sum(pod.same for pod in pods)
     states = ", ".join([*filter(None, [missing]), *_states(pods)])
     return one_line(f"{states}; {same} of {len(pods)} as new ones would be")
 
@@ -92,7 +92,7 @@ def _states(pods: Sequence[LivePod]) -> Iterator[str]:
     groups: dict[str, list[LivePod]] = {}
     for live in pods:
         groups.setdefault(live.doing.word, []).append(live)
-    for word in sorted(groups, key=lambda each: (each in _FINE, each)):
-        waiting = [each for each in groups[word] if each.doing.why]
+    for word in sorted(groups, key=lambda state: (state in _FINE, state)):
+        waiting = [pod for pod in groups[word] if pod.doing.why]
         why = f" ({waiting[0].pod.name}: {waiting[0].doing.why})" if waiting else ""
         yield f"{len(groups[word]):,} {word.replace(', ', ' but ')}{why}"

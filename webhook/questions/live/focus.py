@@ -69,7 +69,7 @@ def unknown_field(path: str) -> str:
     if path == word:
         return ""
     if word == "affinity":
-        fits = any(is_within(each, path) for each in _AFFINITY)
+        fits = any(is_within(affinity_field, path) for affinity_field in _AFFINITY)
         return "" if fits else f"unknown affinity field{_listed(_AFFINITY)}"
     if word not in _KEYED:
         return f"{word} has no parts: give --field {word}"
@@ -100,9 +100,11 @@ def touched(field: str, path: str, policies: PolicySet) -> bool:
     """
     if is_within(field, path):
         return True
-    found = _CAPACITY.fullmatch(field)
-    known = policies.classes.get(found[1]) if found else None
-    return known is not None and any(is_within(each, path) for each in written_by_class(known))
+    match = _CAPACITY.fullmatch(field)
+    capacity_class = policies.classes.get(match[1]) if match else None
+    return capacity_class is not None and any(
+        is_within(each, path) for each in written_by_class(capacity_class)
+    )
 
 
 def concerns_path(setting: PlacementSetting, path: str) -> bool:
@@ -113,11 +115,11 @@ def concerns_path(setting: PlacementSetting, path: str) -> bool:
 class NoSuchPolicy(NoSuch):
     """No such policy: `problem`, and the `known` names that are similar."""
 
-    def __init__(self, problem: str, name: str, known: Iterable[str]) -> None:
-        names = list(known)
+    def __init__(self, problem: str, name: str, policy_names: Iterable[str]) -> None:
+        names = list(policy_names)
         near = difflib.get_close_matches(name, names, 3)
-        there = f"the set has {first_few(names, _LISTED)}" if names else "the set has no policies"
-        hint = f"did you mean {' or '.join(near)}?" if near else there
+        listing = f"the set has {first_few(names, _LISTED)}" if names else "the set has no policies"
+        hint = f"did you mean {' or '.join(near)}?" if near else listing
         super().__init__(f"{problem}; {hint}")
 
 
@@ -141,8 +143,8 @@ class Focus(NamedTuple):
 
     def selects(self, policy: str, field: str, policies: PolicySet) -> bool:
         """Return whether a policy's setting of a field is about it."""
-        own = not self.field or touched(field, self.field, policies)
-        return own and self.policy in ("", policy)
+        is_touched = not self.field or touched(field, self.field, policies)
+        return is_touched and self.policy in ("", policy)
 
     def difference(self, difference: Difference) -> bool:
         who = (*difference.then, *difference.now)
@@ -155,28 +157,28 @@ class Focus(NamedTuple):
             return policy == self.policy
         settings = [
             setting
-            for each in policies.policies
-            if each.name == policy
-            for setting in each.settings
+            for candidate in policies.policies
+            if candidate.name == policy
+            for setting in candidate.settings
         ]
         return any(concerns_path(setting, self.field) for setting in settings)
 
     def document(self, replicas: Replicas, policies: PolicySet) -> dict[str, Any]:
         """Return the result of a decision as JSON; its lists have what is selected."""
-        found = result_of(replicas)
+        result = result_of(replicas)
         if self:
-            kept = [each for each in found.policies if self.has_say(each.name, policies)]
-            trace = [e for e in found.trace if self.selects(e.policy, e.field, policies)]
-            found = found.model_copy(update={"policies": kept, "trace": trace})
-        return found.document()
+            kept = [answer for answer in result.policies if self.has_say(answer.name, policies)]
+            trace = [e for e in result.trace if self.selects(e.policy, e.field, policies)]
+            result = result.model_copy(update={"policies": kept, "trace": trace})
+        return result.document()
 
 
 def check_policy(focus: Focus, policies: PolicySet, stamped: Sequence[str]) -> None:
-    known = [each.name for each in policies.policies]
-    if not focus.policy or focus.policy in (*known, *stamped):
+    policy_names = [policy.name for policy in policies.policies]
+    if not focus.policy or focus.policy in (*policy_names, *stamped):
         return
     problem = f"--policy {focus.policy}: no such policy is in force"
-    raise NoSuchPolicy(problem, focus.policy, known)
+    raise NoSuchPolicy(problem, focus.policy, policy_names)
 
 
 def of_pod(
@@ -206,8 +208,8 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
     if not replicas.decision.allowed:
         yield "rejected", "", replicas.decision.reason
     decision = replicas.decision
-    found = [e for e in decision.trace if focus.selects(e.policy, e.field, policies)]
-    for entry in found:
+    entries = [e for e in decision.trace if focus.selects(e.policy, e.field, policies)]
+    for entry in entries:
         yield entry.outcome, credited_to(entry), f"{entry.field}: {entry.reason}"
     audited = [
         e for e in audit_entries(replicas.evaluation) if focus.selects(e.policy, e.field, policies)
@@ -216,14 +218,14 @@ def of_replicas(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterat
         text = f"if enforced, {entry.outcome}: {entry.field}: {describe_reason(entry, policies)}"
         yield "audit", credited_to(entry), text
     yield from _judged(replicas.evaluation.audited, policies, focus)
-    spoken = {entry.policy for entry in (*found, *audited)}
+    spoken = {entry.policy for entry in (*entries, *audited)}
     silent = 0
     for answer in answers(replicas.evaluation):
         silenced = answer.answer != "audit" and answer.name in spoken
         if focus.has_say(answer.name, policies) and not silenced:
             silent += 1
             yield answer.answer, answer.name, answer.why
-    if not found and not audited and not silent and focus.field and not focus.policy:
+    if not entries and not audited and not silent and focus.field and not focus.policy:
         yield "no", "", f"no policy in the set sets {focus.field}"
 
 
@@ -231,8 +233,8 @@ def _judged(audited: Audited | None, policies: PolicySet, focus: Focus) -> Itera
     """Yield why policies under Audit would reject the pods, and that some are not judged."""
     for policy, effect in audited.alone.items() if audited else ():
         if focus.has_say(policy, policies):
-            for each in effect.rejections:
-                yield "audit", policy, f"if enforced, rejected: {each}"
+            for rejection in effect.rejections:
+                yield "audit", policy, f"if enforced, rejected: {rejection}"
             if effect.unknown:
                 yield "unknown", policy, f"not judged: {effect.unknown}"
 
@@ -240,8 +242,8 @@ def _judged(audited: Audited | None, policies: PolicySet, focus: Focus) -> Itera
 def credited(stamp: Stamp, policy: str) -> list[str]:
     """Return the fields with which the stamp credits a policy, and what it took, as texts."""
     removed = stamp.removed.get(policy)
-    found = [*stamp.policies[policy], *([_taken(removed)] if removed else [])]
-    return found or ["matched, but set no field"]
+    texts = [*stamp.policies[policy], *([_taken(removed)] if removed else [])]
+    return texts or ["matched, but set no field"]
 
 
 def _taken(texts: Sequence[str]) -> str:
@@ -251,15 +253,16 @@ def _taken(texts: Sequence[str]) -> str:
 def _field_rows(live: LivePod, focus: Focus) -> Iterator[Row]:
     if not focus.field:
         return
-    own = fields(pods.parse_pod(live.pod.value))
-    within = [field for field in own if is_within(field, focus.field)]
-    found = [f for f in within if f == focus.field or own[f] != _NOBODYS.get(f)]
+    value_by_field = fields(pods.parse_pod(live.pod.value))
+    within = [field for field in value_by_field if is_within(field, focus.field)]
+    shown_fields = [f for f in within if f == focus.field or value_by_field[f] != _NOBODYS.get(f)]
     texts = {
-        each.field: both_fields(each.field, each.has, each.would)[0] for each in live.differences
+        difference.field: both_fields(difference.field, difference.has, difference.would)[0]
+        for difference in live.differences
     }
-    for field in found:
-        yield "has", "", texts.get(field) or field_text(field, own[field])
-    if not found:
+    for field in shown_fields:
+        yield "has", "", texts.get(field) or field_text(field, value_by_field[field])
+    if not shown_fields:
         what = "nothing but the API server's defaults" if within else "nothing"
         yield "has", "", f"{focus.field}: {what}"
 
@@ -290,7 +293,7 @@ def _stamp_rows(
         for policy in gone
         if focus.has_say(policy, policies)
     ]
-    yield from (("stamp", *each) for each in found)
+    yield from (("stamp", *row) for row in found)
     if found:
         return
     if focus.policy in live.stamp.policies:

@@ -79,33 +79,33 @@ async def ask(
             objects += await find_all(client, served, namespace, labels)
     nodes = await node_list(client, nodes_at)
     notes: list[str] = []
-    used = [each.namespace for each in objects]
+    used = [source.namespace for source in objects]
     world = with_plugins(await read_world(client, policies, used, nodes, notes), plugins)
     world = await with_selecting(client, world, used, notes)
     reader = Reader(discovery, world, notes)
-    found = [answer for each in objects if (answer := await reader.answer(each))]
-    if not found:
+    answers = [answer for source in objects if (answer := await reader.answer(source))]
+    if not answers:
         raise UnreadableInput([*reader.unjudged])
-    templates = [one for each in found for one in each.templates]
+    templates = [template for answer in answers for template in answer.templates]
     unknown = unknown_labels(policies, templates, world.namespaces, "a right to get namespaces")
     if not where:
-        stamped = {pod.stamp.set_hash for each in found for pod in each.pods if pod.stamp}
+        stamped = {pod.stamp.set_hash for answer in answers for pod in answer.pods if pod.stamp}
         notes += await not_served(client, policies, stamped)
     doubts = [
-        f"{each.source.title} in {live.pod.namespace}: {live.origin.doubt}"
-        for each in found
-        for live in each.pods
+        f"{answer.source.title} in {live.pod.namespace}: {live.origin.doubt}"
+        for answer in answers
+        for live in answer.pods
         if live.origin.doubt
     ]
     return Answers(
         reader.world,
-        found,
+        answers,
         [
             *notes,
             *unknown,
             *unknown_values(policies, templates),
             *dict.fromkeys(doubts),
-            *unknown_facts([replicas for each in found for replicas in each.replicas]),
+            *unknown_facts([replicas for answer in answers for replicas in answer.replicas]),
         ],
         [*reader.unjudged],
     )
@@ -157,8 +157,8 @@ class Reader:
         answer = judge()
         if answer is None:
             return None
-        today = (*answer.replicas, *(each.today for each in answer.pods))
-        unknown = any(needs_nodes(each.evaluation) for each in today)
+        today = (*answer.replicas, *(pod.today for pod in answer.pods))
+        unknown = any(needs_nodes(replicas.evaluation) for replicas in today)
         return judge() if unknown and await self.read_nodes() else answer
 
     async def _reading(self, source: Object) -> Callable[[], Answer | None]:
@@ -175,10 +175,10 @@ class Reader:
                 f"{source.title} in {source.namespace}: {what}; want a pod, or what has a pod "
                 "template, such as a job, a deployment or a run"
             )
-        found = await pods_of(self._discovery, source, self.notes)
+        pairs = await pods_of(self._discovery, source, self.notes)
         by_maker: dict[int, Sequence[PodTemplate]] = {id(source): templates}
         live = []
-        for pod, maker in found:
+        for pod, maker in pairs:
             if maker is not None and id(maker) not in by_maker:
                 by_maker[id(maker)] = made_by(maker, sources)
             live.append((pod, by_maker.get(id(maker))))
@@ -198,7 +198,9 @@ class Reader:
         live: Sequence[tuple[Object, Sequence[PodTemplate] | None]],
     ) -> Answer:
         replicas = decisions(Offline(self.world, [source], templates))
-        pods = [judged for pod, own in live if (judged := self._judged(pod, own))]
+        pods = [
+            judged for pod, pod_templates in live if (judged := self._judged(pod, pod_templates))
+        ]
         return Answer(source, templates, replicas, pods)
 
     def _judged(self, pod: Object, templates: Sequence[PodTemplate] | None) -> LivePod | None:

@@ -45,7 +45,7 @@ def parse_references(words: tuple[str, ...], *, lists: bool = False) -> list[Obj
             raise WrongUsage("with -l and -A give a kind alone, as in `pods -l team=vision`")
         return [ObjectReference(words[0], "")]
     if all("/" in word for word in words):
-        found = [ObjectReference(*word.split("/", 1)) for word in words]
+        references = [ObjectReference(*word.split("/", 1)) for word in words]
     elif "/" in "".join(words):
         raise WrongUsage("give TYPE NAME..., or TYPE/NAME for each; not both")
     elif len(words) == 1:
@@ -54,14 +54,15 @@ def parse_references(words: tuple[str, ...], *, lists: bool = False) -> list[Obj
             "or -l or -A, for all of a kind"
         )
     else:
-        found = [ObjectReference(words[0], name) for name in words[1:]]
-    for each in found:
-        if not _TYPE.fullmatch(each.kind) or not is_subdomain(each.name):
+        references = [ObjectReference(words[0], name) for name in words[1:]]
+    for reference in references:
+        if not _TYPE.fullmatch(reference.kind) or not is_subdomain(reference.name):
             raise WrongUsage(
-                f"{each.kind}/{each.name}: want a kind, such as pod, job or jobset, and a name of "
+                f"{reference.kind}/{reference.name}: want a kind, such as pod, job or jobset, "
+                "and a name of "
                 "lower case letters, digits, '-', '.'"
             )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(references))
 
 
 class Discovery:
@@ -78,9 +79,9 @@ class Discovery:
         """
         wanted, _, group = word.lower().partition(".")
         preferred = {name: versions[0] for name, versions in (await self._groups()).items()}
-        usual = [preferred[each] for each in _USUAL if each in preferred]
+        usual = [preferred[name] for name in _USUAL if name in preferred]
         others = [version for name, version in preferred.items() if name not in _USUAL]
-        known: set[str] = set()
+        known_words: set[str] = set()
         for versions in (usual, others):
             answers = await asyncio.gather(*map(self._of, versions))
             for version, resources in zip(versions, answers, strict=True):
@@ -89,8 +90,8 @@ class Discovery:
                     words = {resource["name"], resource["kind"].lower(), *short}
                     if wanted in words:
                         return _served(version, resource)
-                    known |= words
-        near = difflib.get_close_matches(wanted, sorted(known), 3)
+                    known_words |= words
+        near = difflib.get_close_matches(wanted, sorted(known_words), 3)
         hint = f". Did you mean {' or '.join(near)}?" if near else "; kubectl api-resources"
         raise FairleadError(f"{word}: the cluster does not have this kind{hint}")
 
@@ -106,34 +107,36 @@ class Discovery:
 
         Each is in one version: in the preferred one, if that has it. Raises ClusterError.
         """
-        found: dict[tuple[str, str], Kind] = {}
+        kind_by_key: dict[tuple[str, str], Kind] = {}
         groups = {group for group, _ in wanted}
         for group, versions in (await self._groups()).items():
             for version in versions if group in groups else ():
-                for each in await self._of(version):
-                    key = (group, each["kind"])
-                    if key in wanted and "list" in (each.get("verbs") or ()):
-                        found.setdefault(key, _served(version, each))
-        return list(found.values())
+                for resource in await self._of(version):
+                    key = (group, resource["kind"])
+                    if key in wanted and "list" in (resource.get("verbs") or ()):
+                        kind_by_key.setdefault(key, _served(version, resource))
+        return list(kind_by_key.values())
 
     async def _groups(self) -> dict[str, list[str]]:
         """Return the versions of each group, the preferred one first; `v1` for the core."""
         if self._versions is None:
             self._versions = {"": ["v1"]}
-            for each in (await self.client.get(_GROUPS)).get("groups") or ():
-                every = (each.get("preferredVersion"), *(each.get("versions") or ()))
-                versions = dict.fromkeys(one["groupVersion"] for one in every if one)
-                self._versions[each["name"]] = list(versions)
+            for group in (await self.client.get(_GROUPS)).get("groups") or ():
+                every = (group.get("preferredVersion"), *(group.get("versions") or ()))
+                versions = dict.fromkeys(version["groupVersion"] for version in every if version)
+                self._versions[group["name"]] = list(versions)
         return self._versions
 
     async def _of(self, version: str) -> list[dict[str, Any]]:
         if version not in self._resources:
-            found: list[dict[str, Any]] = []
+            resources: list[dict[str, Any]] = []
             # A definition may be deleted between two requests; an aggregated API may be down.
             with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE):
                 path = ApiPath.of_version(version)
-                found = (await self.client.get(path)).get("resources") or []
-            self._resources[version] = [each for each in found if "/" not in each["name"]]
+                resources = (await self.client.get(path)).get("resources") or []
+            self._resources[version] = [
+                resource for resource in resources if "/" not in resource["name"]
+            ]
         return self._resources[version]
 
 
@@ -152,8 +155,8 @@ async def find(
 
     `others`: whether the error names other objects of the namespace.
     """
-    if found := await client.find(served.path_of(namespace, name)):
-        return as_object(served, found)
+    if manifest := await client.find(served.path_of(namespace, name)):
+        return as_object(served, manifest)
     raise NoSuchObject(await _absent(client, served, namespace, name, others=others))
 
 
@@ -180,17 +183,21 @@ def as_object(served: Kind, value: dict[str, Any]) -> Object:
     A pod keeps them: they show whether its author named its node.
     """
     if served.name != "Pod":
-        metadata = {key: each for key, each in value["metadata"].items() if key != "managedFields"}
+        metadata = {
+            key: member for key, member in value["metadata"].items() if key != "managedFields"
+        }
         value = {**value, "metadata": metadata}
     return from_answer(served.api_version, served.name, value)
 
 
 async def _absent(client: Client, served: Kind, namespace: str, name: str, *, others: bool) -> str:
     problem = f"{served.name.lower()} {name}: not found in namespace {namespace}"
-    here = sorted(one for _, one in await _names(client, served, namespace))
+    here = sorted(listed_name for _, listed_name in await _names(client, served, namespace))
     if near := difflib.get_close_matches(name, here, 3):
         return f"{problem}. Did you mean {' or '.join(near)}?"
-    elsewhere = [place for place, one in await _names(client, served, "") if one == name]
+    elsewhere = [
+        place for place, listed_name in await _names(client, served, "") if listed_name == name
+    ]
     if elsewhere:
         return f"{problem}, but in {' and '.join(elsewhere[:3])}: try -n {elsewhere[0]}"
     if others and here:
@@ -200,10 +207,13 @@ async def _absent(client: Client, served: Kind, namespace: str, name: str, *, ot
 
 async def _names(client: Client, served: Kind, namespace: str) -> list[tuple[str, str]]:
     try:
-        found = await client.list(
+        listing = await client.list(
             served.path(namespace),
-            lambda one: (str(one["metadata"].get("namespace", "")), str(one["metadata"]["name"])),
+            lambda manifest: (
+                str(manifest["metadata"].get("namespace", "")),
+                str(manifest["metadata"]["name"]),
+            ),
         )
     except ClusterError:
         return []
-    return found.items
+    return listing.items

@@ -137,27 +137,27 @@ def compare_pod(world: World, pod: Object, templates: Sequence[PodTemplate] | No
     admitted = Object(pod.file, as_admitted(pod.value))
     origin = origin_of(admitted, stamp, templates or (), world.policies)
     author = origin.pod
-    led = any(each.led for each in templates or ())
-    selector = next((each.selector for each in templates or ()), None)
+    led = any(template.led for template in templates or ())
+    selector = next((template.selector for template in templates or ()), None)
     history = _history(pod, templates or (), world.now)
     evaluation = world.evaluate(
         author.value, author.namespace, led=led, history=history, selector=selector
     )
     identity = evaluation.decision.identity
-    indexes = [each for each in (identity and identity.replica_index,) if each is not None]
+    indexes = [index for index in (identity and identity.replica_index,) if index is not None]
     today = Replicas(PodTemplate(author, ()), (0,), 0, indexes, evaluation)
     placed = _of_today(world, admitted, stamp, today)
     if placed is None:
-        found = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
+        differences = _differences(world, admitted, stamp, today, bound=is_bound(pod.value))
     else:
-        found = ()
+        differences = ()
         if not today.decision.allowed:
             today = replace(today, evaluation=placed)
     doubt = origin.doubt
     if today.evaluation.depends_on_node:
         doubt = f"{NODES_DECIDE}, and nodes are not read"
     doing = read_state(pod.value, world.now)
-    return LivePod(admitted, stamp, origin, today, found, templates is None, doubt, doing)
+    return LivePod(admitted, stamp, origin, today, differences, templates is None, doubt, doing)
 
 
 def _differences(
@@ -203,8 +203,8 @@ def _of_today(world: World, pod: Object, stamp: Stamp | None, today: Replicas) -
     if set(_given_up(pod.metadata)) != set(_given_up_now(today)):
         return None
     arrival = today.arrival
-    found = world.evaluate(pod.value, pod.namespace, led=arrival.led, history=arrival.history)
-    return found if found.decision.result == "unchanged" else None
+    evaluation = world.evaluate(pod.value, pod.namespace, led=arrival.led, history=arrival.history)
+    return evaluation if evaluation.decision.result == "unchanged" else None
 
 
 def _given_up(metadata: Mapping[str, Any]) -> Mapping[str, str]:
@@ -224,8 +224,8 @@ def _covered(gap: Gap, has: Sequence[Toleration], would: Sequence[Toleration]) -
     """
     if not gap.field.startswith("tolerations["):
         return False
-    return all(any(within(each, broad) for broad in would) for each in gap.has or ()) and all(
-        any(within(each, broad) for broad in has) for each in gap.would or ()
+    return all(any(within(item, broad) for broad in would) for item in gap.has or ()) and all(
+        any(within(item, broad) for broad in has) for item in gap.would or ()
     )
 
 
@@ -284,9 +284,9 @@ def _why(gone: Sequence[str], field: str, today: Replicas, policies: PolicySet) 
     if gone and today.decision.identity is None:
         yield "the pod is not part of a run any more: no policy applies"
         return
-    known = {each.name: each for each in answers(today.evaluation)}
+    answer_by_policy = {answer.name: answer for answer in answers(today.evaluation)}
     for name in gone:
-        answer = known.get(name)
+        answer = answer_by_policy.get(name)
         if answer is None:
             yield f"{name} is not among today's policies"
         elif answer.answer == "no":
@@ -327,8 +327,9 @@ class Answer:
     def same(self) -> bool:
         """Whether its live pods match today's policies, and new pods are sent to the webhook."""
         return all(
-            each.admitted and each.decision.result != "not-sent" for each in self.replicas
-        ) and all(each.same for each in self.pods)
+            replicas.admitted and replicas.decision.result != "not-sent"
+            for replicas in self.replicas
+        ) and all(pod.same for pod in self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +345,15 @@ class Answers:
         """Return the answers, with the API server asked about pods as they would be now."""
         world = replace(self.world, server=server)
 
-        def ask(each: Replicas) -> Replicas:
-            return replace(each, evaluation=replace(each.evaluation, world=world))
+        def ask(replicas: Replicas) -> Replicas:
+            return replace(replicas, evaluation=replace(replicas.evaluation, world=world))
 
-        found = []
-        for each in self.found:
-            pods = [replace(pod, today=ask(pod.today)) for pod in each.pods]
-            own = [pods[0].today] if each.is_pod else list(map(ask, each.replicas))
-            found.append(replace(each, replicas=own, pods=pods))
-        return replace(self, world=world, found=found)
+        new_answers = []
+        for answer in self.found:
+            pods = [replace(pod, today=ask(pod.today)) for pod in answer.pods]
+            asked_replicas = [pods[0].today] if answer.is_pod else list(map(ask, answer.replicas))
+            new_answers.append(replace(answer, replicas=asked_replicas, pods=pods))
+        return replace(self, world=world, found=new_answers)
 
     @property
     def policies(self) -> PolicySet:
@@ -360,16 +361,16 @@ class Answers:
 
     @property
     def pods(self) -> list[LivePod]:
-        return [pod for each in self.found for pod in each.pods]
+        return [pod for answer in self.found for pod in answer.pods]
 
     @property
     def replicas(self) -> list[Replicas]:
-        return [replicas for each in self.found for replicas in each.replicas]
+        return [replicas for answer in self.found for replicas in answer.replicas]
 
     @property
     def same(self) -> bool:
         """Whether every pod matches today's policies."""
-        return all(each.same for each in self.found)
+        return all(answer.same for answer in self.found)
 
 
 def recreated(answers: Answers, *, whole: bool) -> Offline:
@@ -380,13 +381,13 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
     """
     objects: list[Object] = []
     templates: list[PodTemplate] = []
-    for each in answers.found:
-        if whole and each.source.is_own_run:
-            name, namespace = each.source.name, each.source.namespace
+    for answer in answers.found:
+        if whole and answer.source.is_own_run:
+            name, namespace = answer.source.name, answer.source.namespace
             raise WrongUsage(
                 f"a Run has no pod in its text: kubectl get run {name} -n {namespace} -o yaml | "
                 "fairlead preview -f - -o objects prints its pods"
             )
-        objects.append(each.source)
-        templates += each.templates
+        objects.append(answer.source)
+        templates += answer.templates
     return Offline(answers.world, objects, templates)

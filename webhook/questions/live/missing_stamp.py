@@ -62,14 +62,14 @@ async def read_configuration(client: Client) -> Mapping[str, Any] | None:
 
 async def _read_absence(client: Client) -> NoConfiguration:
     """Ask what else there is of an installation, for the cure. Raises ClusterError."""
-    found: list[Mapping[str, Any] | None] = []
+    manifests: list[Mapping[str, Any] | None] = []
     hidden = False
     for key in (JUDGING, CONTROLLER, WEBHOOK):
         with PassOver(HTTPStatus.FORBIDDEN) as passed:
-            found.append(await client.find(key.path))
+            manifests.append(await client.find(key.path))
         hidden = hidden or passed.status is not None
-    if any(found):
-        return NoConfiguration(applied_by(found).command(), installed=True)
+    if any(manifests):
+        return NoConfiguration(applied_by(manifests).command(), installed=True)
     return NoConfiguration(_ASK_DOCTOR, installed=True) if hidden else NoConfiguration()
 
 
@@ -82,10 +82,10 @@ def why_unstamped(live: LivePod, world: World) -> Why | None:
 
 def why(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
     """Return the most likely reason for a pod of a run. `labels` are its namespace's."""
-    found = _reason(pod, labels, configuration)
+    cause = _reason(pod, labels, configuration)
     if controller_of(pod.value):
-        return found
-    return Why(found.reason, found.cure.replace(_CREATE_AGAIN, _BY_HAND))
+        return cause
+    return Why(cause.reason, cause.cure.replace(_CREATE_AGAIN, _BY_HAND))
 
 
 def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, Any] | None) -> Why:
@@ -101,9 +101,9 @@ def _reason(pod: Object, labels: Mapping[str, str], configuration: Mapping[str, 
             f"it was created before the webhook configuration (of {since}): before Fairlead was "
             "installed, or while the configuration was gone"
         )
-    own = pod.metadata.get("labels") or {}
-    found = unsent(own, pod.namespace, labels, configuration)
-    return _once(found.cure, found.reason) if found else _NOT_ANSWERED
+    pod_labels = pod.metadata.get("labels") or {}
+    cause = unsent(pod_labels, pod.namespace, labels, configuration)
+    return _once(cause.cure, cause.reason) if cause else _NOT_ANSWERED
 
 
 def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
@@ -112,23 +112,23 @@ def sending_notes(configuration: Mapping[str, Any] | None) -> list[str]:
         what = f"you may not get {CONFIGURATION} {names.WEBHOOK_CONFIGURATION}"
         cure = f"kubectl auth can-i get {CONFIGURATION.lower()}s"
         return [f"{what}: whether pods are sent to the webhook is not known; {cure}"]
-    found = []
+    notes = []
     for entry in filter(takes_new_pods, configuration.get("webhooks") or ()):
         name = entry.get("name")
         if conditions := entry.get("matchConditions"):
-            which = ", ".join(str(each.get("name")) for each in conditions)
-            found.append(
+            which = ", ".join(str(condition.get("name")) for condition in conditions)
+            notes.append(
                 f"{name} of {names.WEBHOOK_CONFIGURATION} has matchConditions ({which}): pods for "
                 "which one is false are not sent to the webhook, and which these are is not known"
             )
         url = (entry.get("clientConfig") or {}).get("url")
         if url and entry.get("failurePolicy") == "Ignore":
-            found.append(
+            notes.append(
                 f"{name} of {names.WEBHOOK_CONFIGURATION} leads to {url}, with failurePolicy "
                 "Ignore: if nothing answers there, pods are not placed; whether it does is not "
                 "known"
             )
-    return found
+    return notes
 
 
 def _once(first: str, reason: str) -> Why:

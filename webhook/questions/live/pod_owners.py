@@ -66,14 +66,14 @@ async def maker_of(discovery: Discovery, pod: Object) -> tuple[Object | None, st
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
         if served := await discovery.by_kind(version, kind):
             path = served.path_of(pod.namespace, name)
-            found = as_object(served, await discovery.client.get(path))
+            maker = as_object(served, await discovery.client.get(path))
             # Another object may have the same name now.
-            if found.metadata.get("uid") != owner.get("uid"):
+            if maker.metadata.get("uid") != owner.get("uid"):
                 return None, ""
-            kept = kept_of(found.value)
+            kept = kept_of(maker.value)
             if kept is None or not kept.revision or not kept.keeps(pod.name):
-                return found, ""
-            before = await read_revision(discovery, found, kept)
+                return maker, ""
+            before = await read_revision(discovery, maker, kept)
             return before, "" if before else (
                 f"{pod.title} in {pod.namespace} is made again of {kept.source}, a "
                 f"ControllerRevision that you may not get: kubectl auth can-i get "
@@ -93,8 +93,8 @@ async def read_revision(discovery: Discovery, workload: Object, kept: Kept) -> O
     not be read. Raises ClusterError."""
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
         path = CollectionPath("apps/v1", "controllerrevisions", workload.namespace)
-        found = await discovery.client.get(path.path_of(kept.revision))
-        return at_revision(workload, found)
+        revision = await discovery.client.get(path.path_of(kept.revision))
+        return at_revision(workload, revision)
     return None
 
 
@@ -120,23 +120,25 @@ class Owners:
         below: object = None,
     ) -> Owners:
         """Read these owners, kind by kind and upwards, up to the one with the uid `below`."""
-        found = cls()
-        wanted = {str(each.get("uid")): each for each in owners}
+        owner_tree = cls()
+        wanted = {str(owner.get("uid")): owner for owner in owners}
         for depth in range(_LONGEST_CHAIN):
             wanted.pop(str(below), None)
             above: dict[str, Mapping[str, Any]] = {}
             for kind in sorted(set(map(_kind_of, wanted.values()))):
-                above |= await found._read(discovery, kind, namespace, wanted, direct=not depth)
-            wanted = {uid: owner for uid, owner in above.items() if uid not in found._above}
+                above |= await owner_tree._read(
+                    discovery, kind, namespace, wanted, direct=not depth
+                )
+            wanted = {uid: owner for uid, owner in above.items() if uid not in owner_tree._above}
             if not wanted:
                 break
-        for uid, kept in found._kept.items():
-            if kept.revision and uid in found._direct:
-                before = await read_revision(discovery, found._direct[uid], kept)
-                found._before[uid] = before
+        for uid, kept in owner_tree._kept.items():
+            if kept.revision and uid in owner_tree._direct:
+                before = await read_revision(discovery, owner_tree._direct[uid], kept)
+                owner_tree._before[uid] = before
                 if before is None:
-                    found.unread["apps/v1", "ControllerRevision"] = None
-        return found
+                    owner_tree.unread["apps/v1", "ControllerRevision"] = None
+        return owner_tree
 
     async def _read(
         self,
@@ -174,11 +176,11 @@ class Owners:
         """Return what created the pod, with the template of which it would be made again; None if
         it does not exist."""
         owner = listed.owner or {}
-        found = self._direct.get(_uid(listed))
+        maker = self._direct.get(_uid(listed))
         # Any user who may write pods may give one the uid of another namespace's object.
-        if found is None or (found.namespace, found.name) != (listed.namespace, owner.get("name")):
+        if maker is None or (maker.namespace, maker.name) != (listed.namespace, owner.get("name")):
             return None
-        return self._before.get(_uid(listed)) if self._is_of_revision(listed) else found
+        return self._before.get(_uid(listed)) if self._is_of_revision(listed) else maker
 
     def is_unread(self, listed: ListedPod) -> bool:
         """Return whether the pod's owner, or its revision, may not be read."""
@@ -192,9 +194,9 @@ class Owners:
 
     def kept(self, listed: ListedPod) -> Kept | None:
         """Return why no rollout of an owner replaces the pod; None if one does, as far as known."""
-        uids = (str(each.get("uid")) for each in self.chain(listed.owner))
-        found = (self._kept[uid] for uid in uids if uid in self._kept)
-        return next((each for each in found if each.keeps(listed.name)), None)
+        uids = (str(ancestor.get("uid")) for ancestor in self.chain(listed.owner))
+        candidates = (self._kept[uid] for uid in uids if uid in self._kept)
+        return next((candidate for candidate in candidates if candidate.keeps(listed.name)), None)
 
     def chain(self, owner: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
         """Yield an owner, and all known owners above it."""
@@ -231,11 +233,11 @@ async def pods_of(
     pods = [pod for pod in listed.items if pod is not None and not is_over(pod.value)]
     owners = [owner for pod in pods if (owner := controller_of(pod.value))]
     uid = source.metadata.get("uid")
-    found = await Owners.of(discovery, source.namespace, owners, below=uid)
+    owner_tree = await Owners.of(discovery, source.namespace, owners, below=uid)
     notes += [
         f"you may not list {kind} objects in {source.namespace}, so it is unknown whether their "
         f"pods belong to {source.title}"
-        for _, kind in found.unread
+        for _, kind in owner_tree.unread
     ]
     kept = kept_of(source.value)
     before = await read_revision(discovery, source, kept) if kept and kept.revision else source
@@ -245,7 +247,7 @@ async def pods_of(
             return source
         if owner.get("uid") == uid:
             return before
-        return found.maker(ListedPod(pod.namespace, pod.name, b"", owner))
+        return owner_tree.maker(ListedPod(pod.namespace, pod.name, b"", owner))
 
     if kept and kept.source and pods:
         notes.append(
@@ -255,6 +257,6 @@ async def pods_of(
     made = [
         (pod, again(pod, owner))
         for pod, owner in zip(pods, owners, strict=True)
-        if any(each.get("uid") == uid for each in found.chain(owner))
+        if any(ancestor.get("uid") == uid for ancestor in owner_tree.chain(owner))
     ]
-    return sorted(made, key=lambda each: each[0].name)
+    return sorted(made, key=lambda pair: pair[0].name)

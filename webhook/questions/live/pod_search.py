@@ -112,7 +112,7 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
     def count(self, kind: Kind) -> int:
-        return sum(each.finding == kind for each in self.findings)
+        return sum(finding.finding == kind for finding in self.findings)
 
     @property
     def judged(self) -> int:
@@ -123,53 +123,55 @@ class Found:
 async def search_pods(client: Client, search: Search, progress: Progress) -> Found:
     """Read the pods and judge them. Raises FairleadError, with the cure if there is one."""
     with progress.step("Reading policies and nodes"):
-        found = Found(search, await policy_set(client, search.policies))
+        search_result = Found(search, await policy_set(client, search.policies))
         discovery = Discovery(client)
         if "no-node" in search.kinds:
             with PassOver(HTTPStatus.FORBIDDEN) as passed:
-                found.nodes = await node_list(client, CLUSTER)
+                search_result.nodes = await node_list(client, CLUSTER)
             if passed.status:
-                found.unknown.append(
+                search_result.unknown.append(
                     "you may not list nodes: which pods no node admits is unknown; kubectl auth "
                     "can-i list nodes"
                 )
         unread: list[str] = []
         only = [search.namespace] if search.namespace else []
-        world = await read_world(client, found.policies, only, found.nodes, unread)
+        world = await read_world(client, search_result.policies, only, search_result.nodes, unread)
         reader = Reader(discovery, world, unread)
     with progress.step("Reading pods"):
-        listed = await _list_pods(discovery, found, world)
+        listed = await _list_pods(discovery, search_result, world)
     with progress.step(f"Reading the owners of {len(listed):,} pods"):
-        direct = [each.owner for each in listed if each.owner]
+        direct = [listed_pod.owner for listed_pod in listed if listed_pod.owner]
         owners = await Owners.of(discovery, search.namespace, direct)
         within = search.namespace
         where, scope = (f"in {within}", f"-n {within}") if within else ("in all namespaces", "-A")
-        found.unknown += [
+        search_result.unknown += [
             f"you may not list {kind} objects {where}: whether their pods would be placed "
             f"otherwise is unknown; kubectl auth can-i list {kind.lower()} {scope}"
             for _, kind in owners.unread
         ]
     nothing = nothing_sent(world.configuration)
     with progress.step(f"Deciding on {len(listed):,} pods"):
-        hashes, decided = await _judge_all(found, reader, owners, listed)
+        hashes, decided = await _judge_all(search_result, reader, owners, listed)
     sending = sending_notes(world.configuration)
     if not search.policies:
-        found.notes += await not_served(client, found.policies, hashes)
+        search_result.notes += await not_served(client, search_result.policies, hashes)
     if nothing:
         cure = f"; {nothing.cure}" if nothing.cure else ""
-        found.notes.append(f"{nothing.reason}{cure}: the result is as if they were sent")
-    found.notes += sending
-    used = [each.template for each in decided]
-    found.unknown += [
-        *(each for each in reader.notes if each not in sending),
-        *unknown_labels(found.policies, used, world.namespaces, "a right to get namespaces"),
+        search_result.notes.append(f"{nothing.reason}{cure}: the result is as if they were sent")
+    search_result.notes += sending
+    used = [replicas.template for replicas in decided]
+    search_result.unknown += [
+        *(note for note in reader.notes if note not in sending),
+        *unknown_labels(
+            search_result.policies, used, world.namespaces, "a right to get namespaces"
+        ),
         *unlisted_classes(decided),
     ]
-    found.unknown = list(dict.fromkeys(found.unknown))
-    return found
+    search_result.unknown = list(dict.fromkeys(search_result.unknown))
+    return search_result
 
 
-async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[ListedPod]:
+async def _list_pods(discovery: Discovery, search_result: Found, world: World) -> list[ListedPod]:
     """Return the live pods that have a stamp or belong to a run, and count them and all others."""
     served = await discovery.by_word("pods")
 
@@ -177,16 +179,22 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
         pod = as_object(served, value)
         if is_over(value) or names.MIRROR_POD in (pod.metadata.get("annotations") or {}):
             return None
-        found.read += 1
-        known = labels_of(pod.namespace, world.namespaces)
-        own, annotations = pod.metadata.get("labels") or {}, pod.metadata.get("annotations") or {}
-        is_run = identify(own, annotations, known, found.policies.sources) is not None
+        search_result.read += 1
+        namespace_labels = labels_of(pod.namespace, world.namespaces)
+        labels, annotations = (
+            pod.metadata.get("labels") or {},
+            pod.metadata.get("annotations") or {},
+        )
+        is_run = (
+            identify(labels, annotations, namespace_labels, search_result.policies.sources)
+            is not None
+        )
         if not is_run and read_stamp(pod.metadata) is None:
             return None
-        kept = {key: each for key, each in pod.value.items() if key != "status"}
+        kept = {key: member for key, member in pod.value.items() if key != "status"}
         return ListedPod(pod.namespace, pod.name, orjson.dumps(kept), controller_of(pod.value))
 
-    namespace, selector = found.search.namespace, found.search.selector
+    namespace, selector = search_result.search.namespace, search_result.search.selector
     query = {"labelSelector": selector} if selector else {}
     try:
         items = (await discovery.client.list(served.path(namespace), keep, query=query)).items
@@ -195,18 +203,18 @@ async def _list_pods(discovery: Discovery, found: Found, world: World) -> list[L
             text = f"{error.why}; name a namespace whose pods you may list: -n NAME"
             raise ClusterError(text, status=error.status) from error
         raise
-    listed = [each for each in items if each is not None]
-    found.of_runs = len(listed)
+    listed = [item for item in items if item is not None]
+    search_result.of_runs = len(listed)
     return listed
 
 
 async def _judge_all(
-    found: Found, reader: Reader, owners: Owners, listed: Sequence[ListedPod]
+    search_result: Found, reader: Reader, owners: Owners, listed: Sequence[ListedPod]
 ) -> tuple[set[str], list[Replicas]]:
     """Add the findings, and return the hashes of all stamps, and a decision for each namespace and
     classes.
     """
-    search, sources = found.search, found.policies.sources
+    search, sources = search_result.search, search_result.policies.sources
 
     def world_of_senders() -> World:
         # A disabled webhook is no reason to restart: judged as if pods were sent, with a note.
@@ -215,21 +223,21 @@ async def _judge_all(
 
     world = world_of_senders()
     prospects = None
-    if found.nodes is not None:
-        prospects = Prospects(NodeGroups(found.nodes), lambda: world.plugins.devices)
+    if search_result.nodes is not None:
+        prospects = Prospects(NodeGroups(search_result.nodes), lambda: world.plugins.devices)
     kept_pods: dict[tuple[str, Owner, Kept], list[str]] = {}
     hashes: set[str] = set()
     decided: dict[tuple[object, ...], Replicas] = {}
     # `owners` keeps the makers.
     templates_by_maker: dict[int, Sequence[PodTemplate]] = {}
-    for each in listed:
-        pod = Object(ANSWERED, orjson.loads(each.text))
+    for listed_pod in listed:
+        pod = Object(ANSWERED, orjson.loads(listed_pod.text))
         try:
             with one_pod():
-                maker = owners.maker(each)
+                maker = owners.maker(listed_pod)
                 if id(maker) not in templates_by_maker:
                     templates_by_maker[id(maker)] = made_by(maker, sources)
-                templates = None if owners.is_unread(each) else templates_by_maker[id(maker)]
+                templates = None if owners.is_unread(listed_pod) else templates_by_maker[id(maker)]
                 live = compare_pod(world, pod, templates)
                 if live.today.evaluation.depends_on_node and await reader.read_nodes():
                     world = world_of_senders()
@@ -237,20 +245,20 @@ async def _judge_all(
                 kinds = [*_findings(live, pod.value, reader, search, prospects)]
         except (InvalidPod, Unjudged) as error:
             title = one_line(f"{pod.title} in {pod.namespace}")
-            found.unknown.append(f"{title} cannot be judged: {error}")
-            found.unjudged += 1
+            search_result.unknown.append(f"{title} cannot be judged: {error}")
+            search_result.unjudged += 1
             continue
-        owner, kept = owners.top(each, pod), owners.kept(each)
+        owner, kept = owners.top(listed_pod, pod), owners.kept(listed_pod)
         if "otherwise" in search.kinds:
-            found.unjudged += live.state == "unknown"
+            search_result.unjudged += live.state == "unknown"
             if live.doubt:
-                found.unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
+                search_result.unknown.append(f"{owner} in {pod.namespace}: {live.doubt}")
         if live.stamp:
             hashes.add(live.stamp.set_hash)
         placement = live.today.evaluation.placement
         classes = placement and (placement.priority_class_name, placement.runtime_class_name)
-        decided.setdefault((each.namespace, classes), live.today)
-        found.findings += [
+        decided.setdefault((listed_pod.namespace, classes), live.today)
+        search_result.findings += [
             Finding(
                 live.pod.namespace,
                 live.pod.name,
@@ -267,8 +275,10 @@ async def _judge_all(
         ]
         if kept and kinds:
             kept_pods.setdefault((pod.namespace, owner, kept), []).append(pod.name)
-    found.notes += [_restart(*about, pods_) for about, pods_ in sorted(kept_pods.items())]
-    found.findings.sort(key=lambda each: (each.namespace, str(each.owner), each.finding, each.name))
+    search_result.notes += [_restart(*about, pods_) for about, pods_ in sorted(kept_pods.items())]
+    search_result.findings.sort(
+        key=lambda finding: (finding.namespace, str(finding.owner), finding.finding, finding.name)
+    )
     return hashes, list(decided.values())
 
 

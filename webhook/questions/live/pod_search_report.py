@@ -23,29 +23,40 @@ _COUNTS: Final[dict[Kind, str]] = {
 }
 
 
-def answer_of(found: Found) -> str:
+def answer_of(search_result: Found) -> str:
     """Return how many pods need attention, and what is not known, in one sentence."""
-    where = f"in {found.search.namespace}" if found.search.namespace else "in all namespaces"
-    kinds = [kind for kind in KINDS if kind in found.search.kinds]
-    unknown = [kind for kind in kinds if _is_unknown(found, kind)]
-    counts = [f"{found.count(kind):,} {_COUNTS[kind]}" for kind in kinds if kind not in unknown]
+    where = (
+        f"in {search_result.search.namespace}"
+        if search_result.search.namespace
+        else "in all namespaces"
+    )
+    kinds = [kind for kind in KINDS if kind in search_result.search.kinds]
+    unknown = [kind for kind in kinds if _is_unknown(search_result, kind)]
+    counts = [
+        f"{search_result.count(kind):,} {_COUNTS[kind]}" for kind in kinds if kind not in unknown
+    ]
     counts += [f"unknown how many {_COUNTS[kind].removeprefix('that ')}" for kind in unknown]
-    read = f"{count_text(found.read, 'live pod')} {where}, {found.of_runs:,} with a run or a stamp"
+    read = (
+        f"{count_text(search_result.read, 'live pod')} {where}, {search_result.of_runs:,} "
+        "with a run or a stamp"
+    )
     text = f"{read}: {', '.join(counts)}"
-    if found.unjudged:
-        text += f"; {found.unjudged:,} cannot be judged"
+    if search_result.unjudged:
+        text += f"; {search_result.unjudged:,} cannot be judged"
     return one_line(text)
 
 
-def lines(found: Found) -> Iterator[str]:
-    yield from sentence(answer_of(found))
-    bases = [f"Policy set {found.policies.hash[:HASH_LENGTH]}"]
-    if "no-node" in found.search.kinds and found.nodes is not None:
-        bases.append(count_text(len(found.nodes), "node"))
+def lines(search_result: Found) -> Iterator[str]:
+    yield from sentence(answer_of(search_result))
+    bases = [f"Policy set {search_result.policies.hash[:HASH_LENGTH]}"]
+    if "no-node" in search_result.search.kinds and search_result.nodes is not None:
+        bases.append(count_text(len(search_result.nodes), "node"))
     yield ", ".join(bases)
     rows: dict[tuple[object, ...], list[Finding]] = {}
-    for each in found.findings:
-        rows.setdefault((each.namespace, each.owner, each.finding, each.text), []).append(each)
+    for finding in search_result.findings:
+        rows.setdefault(
+            (finding.namespace, finding.owner, finding.finding, finding.text), []
+        ).append(finding)
     if rows:
         yield ""
         yield from table(
@@ -63,37 +74,39 @@ def lines(found: Found) -> Iterator[str]:
         )
 
 
-def _is_unknown(found: Found, kind: Kind) -> bool:
-    if kind == "no-node" and found.nodes is None:
+def _is_unknown(search_result: Found, kind: Kind) -> bool:
+    if kind == "no-node" and search_result.nodes is None:
         return True
-    return kind == "otherwise" and bool(found.unjudged) and not found.judged
+    return kind == "otherwise" and bool(search_result.unjudged) and not search_result.judged
 
 
-def owner_lines(found: Found) -> Iterator[str]:
+def owner_lines(search_result: Found) -> Iterator[str]:
     """Yield each owner once that a rollout or its own controller restarts: its namespace, and its
     name in the form that kubectl takes."""
     yield from dict.fromkeys(
-        one_line(f"{each.namespace} {each.owner}") for each in found.findings if not each.kept
+        one_line(f"{finding.namespace} {finding.owner}")
+        for finding in search_result.findings
+        if not finding.kept
     )
 
 
-def document(found: Found) -> dict[str, Any]:
+def document(search_result: Found) -> dict[str, Any]:
     """Return the result as JSON; a count is null if it is unknown."""
     return {
-        "answer": answer_of(found),
-        "namespace": found.search.namespace or None,
-        "set": found.policies.hash,
-        "nodes": None if found.nodes is None else len(found.nodes),
-        "read": found.read,
-        "ofRuns": found.of_runs,
-        "judged": found.judged,
-        "unjudged": found.unjudged,
+        "answer": answer_of(search_result),
+        "namespace": search_result.search.namespace or None,
+        "set": search_result.policies.hash,
+        "nodes": None if search_result.nodes is None else len(search_result.nodes),
+        "read": search_result.read,
+        "ofRuns": search_result.of_runs,
+        "judged": search_result.judged,
+        "unjudged": search_result.unjudged,
         "counts": {
-            kind: None if _is_unknown(found, kind) else found.count(kind)
+            kind: None if _is_unknown(search_result, kind) else search_result.count(kind)
             for kind in KINDS
-            if kind in found.search.kinds
+            if kind in search_result.search.kinds
         },
-        "pods": found.findings,
-        "unknown": [harmless(each) for each in found.unknown],
-        "notes": [harmless(each) for each in found.notes],
+        "pods": search_result.findings,
+        "unknown": [harmless(text) for text in search_result.unknown],
+        "notes": [harmless(note) for note in search_result.notes],
     }

@@ -66,11 +66,11 @@ def origin_of(
 
     `pod` is as admission left it. Raises InvalidPod if its placement fields have no pod's shape.
     """
-    own = pods.parse_pod(pod.value)
+    placement = pods.parse_pod(pod.value)
     if stamp is None:
-        return Origin(_bare(pod, own, own), _AS_IT_IS)
-    stripped = without_credits(own, stamp.policies, policies)
-    source, text, doubt = _text(own, templates)
+        return Origin(_bare(pod, placement, placement), _AS_IT_IS)
+    stripped = without_credits(placement, stamp.policies, policies)
+    source, text, doubt = _text(placement, templates)
     edited = has_edited_tolerations(pod.value)
     if edited and text is None:
         source += "; its tolerations were changed since; policies do not see that"
@@ -78,22 +78,22 @@ def origin_of(
         stripped = stripped._replace(doubtful=stripped.doubtful | {"tolerations"})
     if text is not None:
         stripped = with_origin(stripped, text)
-    return Origin(_bare(pod, own, stripped.placement), source, stripped.unsure, doubt)
+    return Origin(_bare(pod, placement, stripped.placement), source, stripped.unsure, doubt)
 
 
 def _text(
-    own: PodPlacement, templates: Sequence[PodTemplate]
+    placement: PodPlacement, templates: Sequence[PodTemplate]
 ) -> tuple[str, PodPlacement | None, str]:
     """Return the source of the author's text, the text, and why the text is unknown."""
     if templates:
         title = templates[0].source.title
-        likely = likely_templates(templates, own.labels)
-        texts = [pods.parse_pod(_whole(each.pod(0))) for each in likely]
-        if all(each == texts[0] for each in texts):
-            return f"the template of {title}", _with_values(texts[0], own), ""
+        likely = likely_templates(templates, placement.labels)
+        texts = [pods.parse_pod(_whole(template.pod(0))) for template in likely]
+        if all(text == texts[0] for text in texts):
+            return f"the template of {title}", _with_values(texts[0], placement), ""
         doubt = f"the pod's labels do not show which template of {title} it is from"
         return f"{_BY_STAMP}; {doubt}", None, doubt
-    if file := _file(own.annotations.get(names.LAST_APPLIED, "")):
+    if file := _file(placement.annotations.get(names.LAST_APPLIED, "")):
         return _BY_FILE, file, ""
     return _BY_STAMP, None, ""
 
@@ -113,9 +113,9 @@ def _file(text: str) -> PodPlacement | None:
         return None
 
 
-def _with_values(text: PodPlacement, own: PodPlacement) -> PodPlacement:
+def _with_values(text: PodPlacement, placement: PodPlacement) -> PodPlacement:
     values = {
-        key: own.labels.get(key) if value == UNKNOWN else value
+        key: placement.labels.get(key) if value == UNKNOWN else value
         for key, value in text.labels.items()
     }
     return text._replace(labels={k: value for k, value in values.items() if value is not None})
@@ -134,10 +134,10 @@ def _whole(pod: object) -> JsonObject:
     return {**pod, "metadata": pod.get("metadata") or {}, "spec": spec}
 
 
-def _bare(pod: Object, own: PodPlacement, author: PodPlacement) -> Object:
+def _bare(pod: Object, placement: PodPlacement, author: PodPlacement) -> Object:
     """Return the pod with this placement, and without its status and its node."""
-    value = copy.deepcopy({key: each for key, each in pod.value.items() if key != "status"})
-    operations = copy.deepcopy(patch.operations(value, own, author))
+    value = copy.deepcopy({key: member for key, member in pod.value.items() if key != "status"})
+    operations = copy.deepcopy(patch.operations(value, placement, author))
     value = jsonpatch.apply_patch(value, operations, in_place=True)
     # A patch takes no affinity away: no policy does.
     value["spec"]["affinity"] = copy.deepcopy(patch.affinity_of({}, author))
@@ -158,15 +158,15 @@ def likely_templates(
     The labels that the controller adds count first: the author may have edited the templates since,
     or may have put a label of another role into one.
     """
-    marks = [_common_labels(each) for each in templates]
+    marks = [_common_labels(template) for template in templates]
     keys = [
         key
-        for key in dict.fromkeys(key for each in marks for key in each)
-        if len({repr(each.get(key)) for each in marks}) > 1
-        and not any(each.get(key) == UNKNOWN for each in marks)
+        for key in dict.fromkeys(key for mark in marks for key in mark)
+        if len({repr(mark.get(key)) for mark in marks}) > 1
+        and not any(mark.get(key) == UNKNOWN for mark in marks)
     ]
     best = _best(
-        templates, [sum(_fit(each.get(key), labels.get(key)) for key in keys) for each in marks]
+        templates, [sum(_fit(mark.get(key), labels.get(key)) for key in keys) for mark in marks]
     )
     written = map(_written_labels, best)
     # Without a label of its own, a template fits any pod.
@@ -175,7 +175,7 @@ def likely_templates(
 
 def _best(templates: Sequence[PodTemplate], scores: Sequence[int]) -> list[PodTemplate]:
     most = max(scores, default=0)
-    return [each for each, score in zip(templates, scores, strict=True) if score == most]
+    return [template for template, score in zip(templates, scores, strict=True) if score == most]
 
 
 def _fit(value: object, of_pod: str | None) -> int:
@@ -202,6 +202,8 @@ def _common_labels(template: PodTemplate) -> dict[str, Any]:
     last = max((template.count or 1) - 1, 0)
     first, *others = (template.made(index).labels for index in sorted({0, min(1, last), last}))
     return {
-        key: first.get(key) if all(each.get(key) == first.get(key) for each in others) else _VARIES
-        for key in {key for each in (first, *others) for key in each}
+        key: first.get(key)
+        if all(other.get(key) == first.get(key) for other in others)
+        else _VARIES
+        for key in {key for labels in (first, *others) for key in labels}
     }

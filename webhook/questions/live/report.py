@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 def lines(answers: Answers, focus: Focus) -> Iterator[str]:
-    for number, each in enumerate(answers.found):
+    for number, answer in enumerate(answers.found):
         if number:
             yield ""
-        if each.is_pod:
-            yield from _pod(each.pods[0], answers, focus)
+        if answer.is_pod:
+            yield from _pod(answer.pods[0], answers, focus)
         else:
-            yield from _workload_lines(each, answers, focus)
+            yield from _workload_lines(answer, answers, focus)
 
 
 def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
@@ -93,27 +93,27 @@ def _stamp_lines(live: LivePod, unstamped: Why | None) -> list[list[str]]:
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[Row]:
-    for each in differences:
-        has, would = both_fields(each.field, each.has, each.would)
-        yield "has", ", ".join(each.then), has
-        yield "would", ", ".join(each.now), would
-        yield from (("why", "", why) for why in each.why)
+    for difference in differences:
+        has, would = both_fields(difference.field, difference.has, difference.would)
+        yield "has", ", ".join(difference.then), has
+        yield "would", ", ".join(difference.now), would
+        yield from (("why", "", why) for why in difference.why)
 
 
-def _workload_lines(found: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
-    source = found.source
+def _workload_lines(answer: Answer, answers: Answers, focus: Focus) -> Iterator[str]:
+    source = answer.source
     title = one_line(f"Live pods of {source.title} in {source.namespace}")
-    yield from titled(title, answer_of_live_pods(found))
-    yield from focused_lines(found.replicas, answers.policies, focus)
-    yield from section("Live pods", [*_live(found, answers, focus)])
+    yield from titled(title, answer_of_live_pods(answer))
+    yield from focused_lines(answer.replicas, answers.policies, focus)
+    yield from section("Live pods", [*_live(answer, answers, focus)])
 
 
 def focused_lines(decided: Iterable[Replicas], policies: PolicySet, focus: Focus) -> Iterator[str]:
     """Yield the explanations, or the selected part of each, an empty line between two."""
-    for number, each in enumerate(decided):
+    for number, replicas in enumerate(decided):
         if number:
             yield ""
-        yield from _focused(each, policies, focus)
+        yield from _focused(replicas, policies, focus)
 
 
 def _focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[str]:
@@ -125,10 +125,10 @@ def _focused(replicas: Replicas, policies: PolicySet, focus: Focus) -> Iterator[
     yield from aligned(explanation.styled(focusing.of_replicas(replicas, policies, focus)), 2)
 
 
-def _live(found: Answer, answers: Answers, focus: Focus) -> Iterator[list[str]]:
+def _live(answer: Answer, answers: Answers, focus: Focus) -> Iterator[list[str]]:
     yield from explanation.styled(
         (word, str(len(names)), f"{shortened(names)}{detail}")
-        for (word, detail), names in _grouped(found.pods, answers, focus)
+        for (word, detail), names in _grouped(answer.pods, answers, focus)
     )
 
 
@@ -140,7 +140,7 @@ def _grouped(
     groups: dict[tuple[str, str], list[str]] = {}
     for live in pods:
         groups.setdefault(_describe_difference(live, answers, focus), []).append(live.pod.name)
-    return sorted(groups.items(), key=lambda each: -len(each[1]))
+    return sorted(groups.items(), key=lambda item: -len(item[1]))
 
 
 def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple[str, str]:
@@ -148,7 +148,11 @@ def _describe_difference(live: LivePod, answers: Answers, focus: Focus) -> tuple
         return "no stamp", f": {why.reason}"
     if live.state != "otherwise":
         return live.state, live.reason and f": {live.reason}"
-    differences = [str(each) for each in live.differences if not focus or focus.difference(each)]
+    differences = [
+        str(difference)
+        for difference in live.differences
+        if not focus or focus.difference(difference)
+    ]
     return ("otherwise", f": {'; '.join(differences)}") if differences else ("same", "")
 
 
@@ -158,28 +162,30 @@ def document(answers: Answers, focus: Focus) -> dict[str, Any]:
         "set": answers.policies.hash,
         "same": answers.same,
         "objects": [
-            _pod_document(each.pods[0], answers, focus)
-            if each.is_pod
-            else _workload_document(each, answers, focus)
-            for each in answers.found
+            _pod_document(answer.pods[0], answers, focus)
+            if answer.is_pod
+            else _workload_document(answer, answers, focus)
+            for answer in answers.found
         ],
     }
 
 
-def _workload_document(found: Answer, answers: Answers, focus: Focus) -> dict[str, Any]:
+def _workload_document(answer: Answer, answers: Answers, focus: Focus) -> dict[str, Any]:
     return {
-        "object": found.source.title,
-        "namespace": found.source.namespace,
-        "answer": answer_of_live_pods(found),
-        "same": found.same,
-        "today": [focus.document(each, answers.policies) for each in found.replicas],
-        "pods": [_pod_document(each, answers, focus) for each in found.pods],
+        "object": answer.source.title,
+        "namespace": answer.source.namespace,
+        "answer": answer_of_live_pods(answer),
+        "same": answer.same,
+        "today": [focus.document(replicas, answers.policies) for replicas in answer.replicas],
+        "pods": [_pod_document(pod, answers, focus) for pod in answer.pods],
     }
 
 
 def _pod_document(live: LivePod, answers: Answers, focus: Focus) -> dict[str, Any]:
     unstamped = why_unstamped(live, answers.world) if live.unstamped else None
-    differences = [each for each in live.differences if not focus or focus.difference(each)]
+    differences = [
+        difference for difference in live.differences if not focus or focus.difference(difference)
+    ]
     return {
         "object": live.pod.title,
         "namespace": live.pod.namespace,

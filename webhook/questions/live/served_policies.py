@@ -47,30 +47,32 @@ async def not_served(
     A user who may not ask the replicas has the stamps and the webhook configurations: a webhook
     that serves files gets no writes of policies. Raises ClusterError.
     """
-    own = policies.hash[:HASH_LENGTH]
+    set_hash = policies.hash[:HASH_LENGTH]
     answers = await ask_replicas(client)
-    hashes = [each.hash for each in answers.served or ()]
-    if another := await another_set(client, own, answers):
+    hashes = [served_set.hash for served_set in answers.served or ()]
+    if another := await another_set(client, set_hash, answers):
         if named:
-            return [f"{another}; this is about the policies in the cluster, set {own}"]
+            return [f"{another}; this is about the policies in the cluster, set {set_hash}"]
         raise ClusterError(
-            f"{another}, and the policies in the cluster are set {own}: name those that it "
+            f"{another}, and the policies in the cluster are set {set_hash}: name those that it "
             "serves with --policies DIR, or give --policies cluster to use those in the cluster"
         )
-    if behind := sum(each != own for each in hashes):
-        return [f"{behind} of {len(hashes)} replicas of the webhook do not serve set {own} yet"]
+    if behind := sum(served_hash != set_hash for served_hash in hashes):
+        return [
+            f"{behind} of {len(hashes)} replicas of the webhook do not serve set {set_hash} yet"
+        ]
     if hashes:
         return [answers.note] if answers.note and not answers.outside else []
-    if own in stamped:
+    if set_hash in stamped:
         return []
-    return [f"it is unknown whether the webhook uses the cluster's set {own}: {answers.note}"]
+    return [f"it is unknown whether the webhook uses the cluster's set {set_hash}: {answers.note}"]
 
 
-async def another_set(client: Client, own: str, answers: ReplicaCounts) -> str:
+async def another_set(client: Client, set_hash: str, answers: ReplicaCounts) -> str:
     """Return what the webhook serves instead of the cluster's set; empty if that is not known."""
-    hashes = {each.hash for each in answers.served or ()}
-    if hashes and own not in hashes:
-        sets = ", ".join(sorted(each or "none" for each in hashes))
+    hashes = {served_set.hash for served_set in answers.served or ()}
+    if hashes and set_hash not in hashes:
+        sets = ", ".join(sorted(served_hash or "none" for served_hash in hashes))
         return f"every replica of the webhook serves another set ({sets})"
     if not hashes and await _serves_files(client):
         return "the webhook serves policies from files"
@@ -83,7 +85,7 @@ async def _serves_files(client: Client) -> bool:
     with PassOver(HTTPStatus.FORBIDDEN):
         path = key_of(VALIDATING, names.WEBHOOK_CONFIGURATION).path
         entries = (await client.find(path) or {}).get("webhooks") or ()
-        return not any(each.get("name") == validating.POLICIES for each in entries)
+        return not any(entry.get("name") == validating.POLICIES for entry in entries)
     return False
 
 
@@ -129,7 +131,7 @@ async def ask_replicas(client: Client) -> ReplicaCounts:
     served = [Served(name, report.hash) for name, report in sorted(reports.items())]
     since = ""
     with suppress(ValueError):
-        began = (datetime.fromtimestamp(float(each.process), UTC) for each in reports.values())
+        began = (datetime.fromtimestamp(float(report.process), UTC) for report in reports.values())
         since = max(map(to_second, began), default="")
     counts: dict[str, Count] = {}
     for report in reports.values():
@@ -145,23 +147,25 @@ async def why_unasked(client: Client, error: NoReplica) -> str:
 
     Raises ClusterError.
     """
-    found = await read_configuration(client)
-    entries = objects_in(found.get("webhooks")) if found else ()
-    outside = any("url" in as_object(each.get("clientConfig")) for each in entries)
+    configuration = await read_configuration(client)
+    entries = objects_in(configuration.get("webhooks")) if configuration else ()
+    outside = any("url" in as_object(entry.get("clientConfig")) for entry in entries)
     return _OUTSIDE if outside else str(error)
 
 
 async def _observed(client: Client, why: str) -> ReplicaCounts:
     """Return the sets that policies' statuses say replicas serve; `why` they were not asked."""
     path = objects_of(names.PLACEMENT_POLICIES)
-    found: dict[str, str] = {}
+    hash_by_replica: dict[str, str] = {}
     with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
-        for status in (await client.list(path, lambda one: one.get("status") or {})).items:
-            for each in status.get("servedHashes") or ():
-                found[str(each["replica"])] = str(each["hash"])
-    if not found:
+        for status in (
+            await client.list(path, lambda manifest: manifest.get("status") or {})
+        ).items:
+            for row in status.get("servedHashes") or ():
+                hash_by_replica[str(row["replica"])] = str(row["hash"])
+    if not hash_by_replica:
         return ReplicaCounts(None, None, note=why)
-    served = [Served(*each) for each in sorted(found.items())]
+    served = [Served(*pair) for pair in sorted(hash_by_replica.items())]
     return ReplicaCounts(
         served, None, note=f"what replicas serve is what the controller observed last; {why}"
     )

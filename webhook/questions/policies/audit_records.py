@@ -50,17 +50,17 @@ async def records_of_cluster(client: Client, notes: list[str]) -> list[Record] |
         world = with_nodes(world, await node_list(client, CLUSTER))
     if passed.status:
         notes.append("you may not list nodes: which of them requirements exclude is unknown")
-    found = await read_pods(client, "", world.namespaces, policies.sources)
-    notes += found.notes
+    pods = await read_pods(client, "", world.namespaces, policies.sources)
+    notes += pods.notes
     records: list[Record] = []
-    for each in found.makers:
+    for maker in pods.makers:
         try:
             with one_pod():
-                groups = evaluate_template(world, each, each.source.namespace)
+                groups = evaluate_template(world, maker, maker.source.namespace)
         except InvalidPod:
             continue  # no controller can create it
         except Unjudged as error:
-            notes.append(f"{each.source.title} in {each.source.namespace} is left out: {error}")
+            notes.append(f"{maker.source.title} in {maker.source.namespace} is left out: {error}")
             continue
         records += [record for group in groups for record in records_of_pods(group)]
     return records

@@ -60,13 +60,13 @@ class ExceptionReport(NamedTuple):
 
     def ordered(self, now: datetime, *, in_force: bool) -> list[ExceptionRow]:
         """Exceptions in force, the earliest end first; then, unless `in_force`, ended ones."""
-        kept = [each for each in self.exceptions if each.exception.in_force(now) or not in_force]
+        kept = [row for row in self.exceptions if row.exception.in_force(now) or not in_force]
         return sorted(
             kept,
-            key=lambda each: (
-                not each.exception.in_force(now),
-                abs((each.exception.until - now).total_seconds()),
-                each.exception.name,
+            key=lambda row: (
+                not row.exception.in_force(now),
+                abs((row.exception.until - now).total_seconds()),
+                row.exception.name,
             ),
         )
 
@@ -96,7 +96,7 @@ async def of_cluster(client: Client) -> ExceptionReport:
 def _report(
     documents: Documents[PolicyDocument], pods: Mapping[str, int] | None, notes: Sequence[str]
 ) -> ExceptionReport:
-    good = [each.model for each in documents.documents]
+    good = [document.model for document in documents.documents]
     shown = [
         ExceptionRow(compiled(model), model.spec.policies, model.spec.match)
         for model in good
@@ -106,8 +106,8 @@ def _report(
 
 
 def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
-    found = None if is_over(pod) else read_stamp(pod["metadata"])
-    return tuple(found.exceptions) if found else ()
+    stamp = None if is_over(pod) else read_stamp(pod["metadata"])
+    return tuple(stamp.exceptions) if stamp else ()
 
 
 def lines(
@@ -144,24 +144,24 @@ def _cells(
 
 
 def document(
-    found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime
+    report: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime
 ) -> dict[str, Any]:
     """Return the same as JSON; `pods` is null if unknown."""
     return {
         "exceptions": [
             {
-                "name": each.exception.name,
-                "inForce": each.exception.in_force(now),
-                "until": each.exception.end,
-                "policies": list(each.policies),
-                "match": each.match.model_dump(by_alias=True, exclude_none=True),
-                "reason": each.exception.reason,
-                "pods": None if found.pods is None else found.pods.get(each.exception.name, 0),
+                "name": row.exception.name,
+                "inForce": row.exception.in_force(now),
+                "until": row.exception.end,
+                "policies": list(row.policies),
+                "match": row.match.model_dump(by_alias=True, exclude_none=True),
+                "reason": row.exception.reason,
+                "pods": None if report.pods is None else report.pods.get(row.exception.name, 0),
             }
-            for each in shown
+            for row in shown
         ],
-        "notes": found.notes,
-        "findings": [*map(as_finding, found.wrong)],
+        "notes": report.notes,
+        "findings": [*map(as_finding, report.wrong)],
     }
 
 

@@ -97,7 +97,7 @@ class PoliciesInForce:
         """Whether replicas serve one set, and the expected one; None if unknown."""
         if self.served is None:
             return None
-        hashes = {each.hash for each in self.served}
+        hashes = {served_set.hash for served_set in self.served}
         return len(hashes) == 1 and (not self.expected or hashes == {self.expected})
 
 
@@ -154,22 +154,24 @@ def _conditions(match: Match) -> list[str]:
 def policy_rows(gathered: PoliciesInForce) -> list[Row]:
     touched = Counter(name for pod in gathered.pods for name in pod.stamped)
     matching = Counter(name for pod in gathered.pods for name in pod.matching)
-    templates = Counter(name for each in gathered.templates for name in each.matching)
-    ordered = sorted(gathered.models.values(), key=lambda each: (-each.spec.priority, each.name))
+    templates = Counter(name for template in gathered.templates for name in template.matching)
+    ordered = sorted(
+        gathered.models.values(), key=lambda policy: (-policy.spec.priority, policy.name)
+    )
     rows = []
-    for each in ordered:
-        reason, count = gathered.accepted.get(each.name), gathered.counts.get(each.name)
+    for policy in ordered:
+        reason, count = gathered.accepted.get(policy.name), gathered.counts.get(policy.name)
         rows.append(
             Row(
-                each.name,
-                each.spec.priority,
-                where(each),
-                for_whom(each),
+                policy.name,
+                policy.spec.priority,
+                where(policy),
+                for_whom(policy),
                 None if reason is None else not reason,
                 reason or None,
-                touched[each.name],
-                matching[each.name],
-                templates[each.name],
+                touched[policy.name],
+                matching[policy.name],
+                templates[policy.name],
                 count.decided if count else None,
                 (count.last_match or None) if count else None,
                 (count.since or None) if count else None,
@@ -178,10 +180,10 @@ def policy_rows(gathered: PoliciesInForce) -> list[Row]:
     return rows
 
 
-def known_since(found: Sequence[Row]) -> str | None:
+def known_since(rows: Sequence[Row]) -> str | None:
     """Return the time since when matches of all these policies are known; None if one is
     unknown."""
-    times = [row.since or "" for row in found]
+    times = [row.since or "" for row in rows]
     return max(times, default=None) if all(times) else None
 
 
@@ -217,24 +219,24 @@ class PodsOf(NamedTuple):
 
 def pods_of(gathered: PoliciesInForce, name: str) -> PodsOf:
     """Return what the policy of that name has to do with. Raises NoSuchPolicy."""
-    known = name in gathered.models
-    templates = (each for each in gathered.templates if name in each.matching)
-    workloads = [Workload(each.namespace, each.title) for each in templates]
-    found = PodsOf(name, [], [], [], [], workloads)
+    is_in_force = name in gathered.models
+    templates = (template for template in gathered.templates if name in template.matching)
+    workloads = [Workload(template.namespace, template.title) for template in templates]
+    result = PodsOf(name, [], [], [], [], workloads)
     for pod in gathered.pods:
         place = (pod.namespace, pod.name)
         if name in pod.matching:
-            (found.applied if name in pod.stamped else found.would).append(Touched(*place, None))
+            (result.applied if name in pod.stamped else result.would).append(Touched(*place, None))
         elif name in pod.stamped:
-            gone = "" if known else "no policy with this name is in force any more"
+            gone = "" if is_in_force else "no policy with this name is in force any more"
             why = gone or pod.failed.get(name) or "the pod belongs to no run any more"
-            found.no_more.append(Touched(*place, why))
+            result.no_more.append(Touched(*place, why))
         elif name in pod.excepted:
-            found.exempt.append(Touched(*place, pod.excepted[name]))
-    if not known and not (found.applied or found.no_more):
+            result.exempt.append(Touched(*place, pod.excepted[name]))
+    if not is_in_force and not (result.applied or result.no_more):
         problem = f"{name}: no such policy in {gathered.source}"
         raise NoSuchPolicy(problem, name, gathered.models)
-    return found
+    return result
 
 
 def is_audited(gathered: PoliciesInForce, name: str) -> bool:

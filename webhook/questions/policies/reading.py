@@ -70,7 +70,9 @@ async def gather(
     try:
         policies = compiled(documents).policies
     except InvalidDocuments as error:
-        wrong = [each for each in error.findings if getattr(each, "severity", "") == "error"]
+        wrong = [
+            finding for finding in error.findings if getattr(finding, "severity", "") == "error"
+        ]
     answers = await ask_replicas(client) if served else ReplicaCounts(None, None)
     notes = [answers.note] if answers.note else []
     if not paths and (silent := await silence(client, datetime.now(UTC))):
@@ -80,13 +82,13 @@ async def gather(
         notes.append(f"Satisfiable is not known of {which}: {UNFINISHED}")
     if not paths and policies is not None and answers.served is None:
         # If replicas answer, the result names the set of each.
-        own = policies.hash[:HASH_LENGTH]
-        if another := await another_set(client, own, answers):
-            notes.append(f"{another}; this is about the policies in the cluster, set {own}")
+        set_hash = policies.hash[:HASH_LENGTH]
+        if another := await another_set(client, set_hash, answers):
+            notes.append(f"{another}; this is about the policies in the cluster, set {set_hash}")
     models = {
-        each.model.name: each.model
-        for each in documents.documents
-        if isinstance(each.model, PlacementPolicy)
+        document.model.name: document.model
+        for document in documents.documents
+        if isinstance(document.model, PlacementPolicy)
     }
     live: Sequence[LivePod] = ()
     templates: Sequence[Template] = ()
@@ -99,10 +101,12 @@ async def gather(
         wrong,
         models,
         {
-            name: "" if each["status"] == "True" else str(each.get("message") or each.get("reason"))
+            name: ""
+            if condition["status"] == "True"
+            else str(condition.get("message") or condition.get("reason"))
             for name, status in statuses.items()
-            for each in status.get("conditions") or ()
-            if each.get("type") == ACCEPTED
+            for condition in status.get("conditions") or ()
+            if condition.get("type") == ACCEPTED
         },
         {
             # A policy's status goes back further than the replicas.
@@ -126,15 +130,15 @@ async def _cluster(
     objects = await read_whole_objects(client)
     listed = await client.list(
         objects_of(names.PLACEMENT_POLICIES),
-        lambda one: (str(one["metadata"]["name"]), one.get("status") or {}),
+        lambda manifest: (str(manifest["metadata"]["name"]), manifest.get("status") or {}),
     )
     return Objects().documents(objects), dict(listed.items)
 
 
 def _is_unchecked(status: Mapping[str, Any]) -> bool:
     return any(
-        (each.get("type"), each.get("reason")) == (SATISFIABLE, NOT_CHECKED)
-        for each in status.get("conditions") or ()
+        (condition.get("type"), condition.get("reason")) == (SATISFIABLE, NOT_CHECKED)
+        for condition in status.get("conditions") or ()
     )
 
 
@@ -150,12 +154,12 @@ async def _touched(
 ) -> tuple[Sequence[LivePod], Sequence[Template], Sequence[str]]:
     notes: list[str] = []
     world = await read_world(client, policies, [namespace] if namespace else [], None, notes)
-    found = await read_pods(client, namespace, world.namespaces, policies.sources)
-    matcher = PolicyMatcher(world, found.makers)
-    live = [pod for each in found.live if (pod := matcher.pod(each))]
-    makers = [each for each in found.makers if not is_live(each)]
-    templates = [matcher.template(each) for each in makers]
-    notes += [*found.notes, *matcher.unjudged, *unknown_values(policies, makers)]
+    pods = await read_pods(client, namespace, world.namespaces, policies.sources)
+    matcher = PolicyMatcher(world, pods.makers)
+    live = [pod for live_pod in pods.live if (pod := matcher.pod(live_pod))]
+    makers = [maker for maker in pods.makers if not is_live(maker)]
+    templates = [matcher.template(maker) for maker in makers]
+    notes += [*pods.notes, *matcher.unjudged, *unknown_values(policies, makers)]
     if nothing := nothing_sent(world.configuration):
         notes.append(f"{nothing.reason}, so no policy is asked; {nothing.cure}")
     return live, templates, notes
@@ -171,23 +175,23 @@ class PolicyMatcher:
     def __init__(self, world: World, templates: Iterable[PodTemplate] = ()) -> None:
         self._world = world
         self.unjudged: dict[str, None] = {}
-        self._led = {each.source.metadata.get("uid") for each in templates if each.led}
+        self._led = {template.source.metadata.get("uid") for template in templates if template.led}
 
     def pod(self, pod: Object) -> LivePod | None:
         """Return a live pod; None if it has no run and no policy was applied to it."""
         stamp = read_stamp(pod.metadata)
         taken = tuple(stamp.policies) if stamp else ()
-        found = self._evaluate(pod.value, pod.namespace, led=owner_of(pod) in self._led)
-        if found is None:
+        evaluation = self._evaluate(pod.value, pod.namespace, led=owner_of(pod) in self._led)
+        if evaluation is None:
             return LivePod(pod.namespace, pod.name, taken, frozenset(), {}) if taken else None
-        if found.decision.result == "not-sent":
-            failed = dict.fromkeys(taken, found.decision.reason)
+        if evaluation.decision.result == "not-sent":
+            failed = dict.fromkeys(taken, evaluation.decision.reason)
             return LivePod(pod.namespace, pod.name, taken, frozenset(), failed)
-        exceptions = found.decision.set_aside.by
+        exceptions = evaluation.decision.set_aside.by
         excepted = {name: by.exception.name for by in exceptions for name in by.policies}
-        applying = _applying(found)
+        applying = _applying(evaluation)
         gone = [name for name in taken if name not in applying]
-        why = {each.name: each.why for each in answers(found)} if gone else {}
+        why = {answer.name: answer.why for answer in answers(evaluation)} if gone else {}
         failed = {
             name: f"set aside by the exception {excepted[name]}"
             if name in excepted
@@ -199,35 +203,37 @@ class PolicyMatcher:
     def template(self, template: PodTemplate) -> Template:
         namespace, policies = template.source.namespace, self._world.policies
         every = [
-            found
+            evaluation
             for index, _ in template.sample(
                 lambda: {
                     *policies.turns(template.count),
                     *template.indexes_with(policies.tested_labels),
                 }
             )
-            if (found := self._evaluate(template.pod(index), namespace, led=template.led))
+            if (evaluation := self._evaluate(template.pod(index), namespace, led=template.led))
         ]
-        for unknown in (each for found in every for each in found.undecided):
+        for unknown in (
+            unknown_fact for evaluation in every for unknown_fact in evaluation.undecided
+        ):
             what = f"{template.source.title} in {namespace}: which policies match is unknown"
             self.unjudged[one_line(f"{what}: {unknown.reason}")] = None
-        matching = frozenset(name for found in every for name in _applying(found))
+        matching = frozenset(name for evaluation in every for name in _applying(evaluation))
         return Template(namespace, template.source.title, matching)
 
     def _evaluate(self, pod: JsonObject, namespace: str, *, led: bool) -> Evaluation | None:
         """Return what happens to a pod; None if it has no run, or the API server rejects it."""
         try:
             with one_pod():
-                found = self._world.evaluate(pod, namespace, led=led)
+                evaluation = self._world.evaluate(pod, namespace, led=led)
         except InvalidPod:
             return None
         except Unjudged as error:
             title = one_line(f"Pod/{pod['metadata'].get('name')} in {namespace}")
             self.unjudged[f"{title} is left out: {error}"] = None
             return None
-        return found if found.decision.identity else None
+        return evaluation if evaluation.decision.identity else None
 
 
-def _applying(found: Evaluation) -> frozenset[str]:
-    audited = found.decision.audited
-    return frozenset((*found.decision.policies, *(audited.policies if audited else ())))
+def _applying(evaluation: Evaluation) -> frozenset[str]:
+    audited = evaluation.decision.audited
+    return frozenset((*evaluation.decision.policies, *(audited.policies if audited else ())))

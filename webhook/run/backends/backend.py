@@ -122,13 +122,13 @@ def written_fields(run: Run) -> Iterator[tuple[Path, Any]]:
 
 
 def _written(model: Strict, without: Iterable[str] = ()) -> Iterator[tuple[Path, Any]]:
-    for name, own in type(model).model_fields.items():
+    for name, field_info in type(model).model_fields.items():
         value = getattr(model, name)
         if name in without or name not in model.model_fields_set or value is None:
             continue
-        outer = own.serialization_alias or name
+        outer = field_info.serialization_alias or name
         if isinstance(value, Strict):
-            yield from (((outer, *path), each) for path, each in _written(value))
+            yield from (((outer, *path), inner_value) for path, inner_value in _written(value))
         else:
             yield (outer,), value
 
@@ -145,15 +145,15 @@ def field_key(path: Path) -> str:
 
 def field_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
     """Yield a problem for each written field that the kind does not have, or not with the value."""
-    known = {each.run: each for each in kind.fields}
+    mappings = {field.run: field for field in kind.fields}
     for path, value in written_fields(run):
-        mapping = known.get(field_key(path))
+        mapping = mappings.get(field_key(path))
         if kind.own_variables and path[0] == run.spec.framework:
             continue
         if mapping is None:
             yield Problem(("spec", *path), f"{kind.kind} has no such field; {_CURE}")
         elif mapping.only and value not in mapping.only:
-            allowed = ", ".join(str(each) for each in mapping.only)
+            allowed = ", ".join(str(allowed_value) for allowed_value in mapping.only)
             what = f"is {quoted(value)}, and {kind.kind} supports only {allowed}; {_CURE}"
             yield Problem(("spec", *path), what)
 
@@ -165,8 +165,8 @@ def role_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
         yield Problem(("spec", "kind"), what)
     for role in run.spec.roles:
         if role not in kind.roles:
-            known = ", ".join(kind.roles)
-            what = f"{kind.kind} has no role {role}, only {known}; rename it, or {NATIVE_CURE}"
+            role_names = ", ".join(kind.roles)
+            what = f"{kind.kind} has no role {role}, only {role_names}; rename it, or {NATIVE_CURE}"
             yield Problem(("spec", "replicas", role), what)
 
 
@@ -178,8 +178,8 @@ def kind_problems(
     frameworks: those of the backend, in words.
     """
     if kind is None:
-        own = quoted(run.spec.framework or "none")
-        what = f"is {own}; backend {backend} runs framework {frameworks}; {NATIVE_CURE}"
+        framework = quoted(run.spec.framework or "none")
+        what = f"is {framework}; backend {backend} runs framework {frameworks}; {NATIVE_CURE}"
         yield Problem(("spec", "framework"), what)
     else:
         yield from role_problems(run, kind)
@@ -204,9 +204,9 @@ class Backend(ABC):
     def problems(self, run: Run) -> Sequence[Problem]:
         """Return what the Run sets and the engine cannot do, with the cure."""
         kind = self.kind(run)
-        own = () if kind is None else self.own_problems(run)
+        backend_problems = () if kind is None else self.own_problems(run)
         frameworks = self.frameworks or f"{self.only.framework} only"
-        return [*kind_problems(run, kind, self.name, frameworks), *own]
+        return [*kind_problems(run, kind, self.name, frameworks), *backend_problems]
 
     def own_problems(self, _run: Run) -> Iterable[Problem]:
         """Return those that roles and fields do not have."""
@@ -223,22 +223,22 @@ class Backend(ABC):
 
 def notes(run: Run, kind: ObjectKind) -> Iterator[tuple[Path, str]]:
     """Yield path and note of each written field that the engine treats differently."""
-    known = {each.run: each for each in kind.fields}
+    mappings = {field.run: field for field in kind.fields}
     for path, _ in written_fields(run):
-        mapping = known.get(field_key(path))
+        mapping = mappings.get(field_key(path))
         if mapping is not None and mapping.note:
             yield ("spec", *path), mapping.note
 
 
 def render_fields(run: Run, kind: ObjectKind) -> JsonObject:
     """Return the object's spec with the written fields that belong to no role."""
-    known = {each.run: each for each in kind.fields}
+    mappings = {field.run: field for field in kind.fields}
     spec: JsonObject = {}
-    found = [*written_fields(run)]
+    fields = [*written_fields(run)]
     if "suspend" in run.spec.model_fields_set and not run.spec.suspend:
-        found.append((("suspend",), False))
-    for path, value in found:
-        mapping = known.get(field_key(path))
+        fields.append((("suspend",), False))
+    for path, value in fields:
+        mapping = mappings.get(field_key(path))
         if mapping is not None and mapping.engine and path[0] != "replicas":
             put(spec, mapping.engine, mapping.to_engine(value))
     return spec
@@ -258,14 +258,16 @@ def make_metadata(run: Run) -> JsonObject:
     The namespace is left out if the Run does not name it, so that kubectl's own applies. kubectl's
     record of what was applied is the Run's own.
     """
-    own = run.metadata
+    metadata = run.metadata
     result: JsonObject = {"name": run.name}
-    if "namespace" in own.model_fields_set:
-        result["namespace"] = own.namespace
-    if own.labels:
-        result["labels"] = dict(own.labels)
+    if "namespace" in metadata.model_fields_set:
+        result["namespace"] = metadata.namespace
+    if metadata.labels:
+        result["labels"] = dict(metadata.labels)
     annotations = {
-        key: each for key, each in (own.annotations or {}).items() if key != names.LAST_APPLIED
+        key: value
+        for key, value in (metadata.annotations or {}).items()
+        if key != names.LAST_APPLIED
     }
     if annotations:
         result["annotations"] = annotations
@@ -321,7 +323,7 @@ def render_template(draft: Draft, *, container: str = "", first: bool = False) -
     main = dict(written["spec"]["containers"][draft.at])
     if draft.resources is not None:
         main["resources"] = draft.resources
-    others = [each for n, each in enumerate(written["spec"]["containers"]) if n != draft.at]
+    others = [other for n, other in enumerate(written["spec"]["containers"]) if n != draft.at]
     containers = [*others]
     containers.insert(0 if first else draft.at, main)
     spec = {**spec, **where.spec, "containers": containers}
@@ -331,7 +333,7 @@ def render_template(draft: Draft, *, container: str = "", first: bool = False) -
         main["name"] = container
         spec = _with_reference(spec, old, container)
         annotations = dict(
-            _rename_in_annotation(*each, old, container) for each in annotations.items()
+            _rename_in_annotation(*annotation, old, container) for annotation in annotations.items()
         )
     metadata: JsonObject = {}
     if where.labels:
@@ -356,13 +358,13 @@ def container_problems(drafts: Drafts, container: str) -> Iterator[Problem]:
         return
     for role, draft in drafts.roles.items():
         spec = draft.written["spec"]
-        others = [each for n, each in enumerate(spec["containers"]) if n != draft.at]
-        for each in (*others, *(spec.get("initContainers") or ())):
-            if each["name"] == container:
-                own = draft.container["name"]
+        others = [other for n, other in enumerate(spec["containers"]) if n != draft.at]
+        for other in (*others, *(spec.get("initContainers") or ())):
+            if other["name"] == container:
+                main = draft.container["name"]
                 what = (
                     f"the engine wants its main container called {container}, and in role {role} "
-                    f"that is {own}, beside another container {container}; rename the other one, "
+                    f"that is {main}, beside another container {container}; rename the other one, "
                     f"or set mainContainer: {container}"
                 )
                 yield Problem(("spec", "mainContainer"), what)
@@ -371,10 +373,10 @@ def container_problems(drafts: Drafts, container: str) -> Iterator[Problem]:
 def _with_reference(value: Any, old: str, new: str) -> Any:
     """Return the value with each resourceFieldRef to a container renamed."""
     if isinstance(value, list):
-        return [_with_reference(each, old, new) for each in value]
+        return [_with_reference(item, old, new) for item in value]
     if not isinstance(value, dict):
         return value
-    result = {key: _with_reference(each, old, new) for key, each in value.items()}
+    result = {key: _with_reference(item, old, new) for key, item in value.items()}
     reference = result.get("resourceFieldRef")
     if isinstance(reference, dict) and reference.get("containerName") == old:
         result["resourceFieldRef"] = {**reference, "containerName": new}

@@ -109,7 +109,7 @@ def _with_text_quantities(template: JsonObject) -> JsonObject:
     spec = dict(template["spec"])
     for key in ("containers", "initContainers"):
         if key in spec:
-            spec[key] = [_with_text(each) for each in spec[key]]
+            spec[key] = [_with_text(container) for container in spec[key]]
     return {**template, "spec": spec}
 
 
@@ -131,7 +131,7 @@ def _service(name: str, containers: Sequence[JsonObject]) -> JsonObject:
     A port of a container is targeted by its name. Without one of that name there is no target, so
     that the Service has Dask's number: the definition has texts only, and a Service no text "8786".
     """
-    named = {port.get("name") for each in containers for port in each.get("ports") or ()}
+    named = {port.get("name") for container in containers for port in container.get("ports") or ()}
     return {
         "type": "ClusterIP",
         "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},

@@ -40,10 +40,10 @@ def render_delegated(run: Run, engine: Engine) -> Manifest:
     if engine.clean:
         *above, last = engine.clean.split(".")
         put(spec, engine.clean, find_below(spec, above).get(last, "Running"))
-    own = {names.RUN: run.name, names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
+    run_labels = {names.RUN: run.name, names.RUN_UID: run.metadata.uid, names.KIND: run.spec.kind}
     for part in engine.labelled(manifest):
         metadata = part.setdefault("metadata", {})
-        metadata["labels"] = {**metadata.get("labels", {}), **own}
+        metadata["labels"] = {**metadata.get("labels", {}), **run_labels}
     meta = manifests.metadata(run, run.name)
     written = manifest["metadata"]
     meta["labels"] = {**written.get("labels", {}), **meta["labels"]}
@@ -77,5 +77,5 @@ def _handed_down(run: Run, engine: Engine) -> Run:
 
 def undelegated_problems(run: Run) -> list[str]:
     """Return why the Run's backend has no engine for it."""
-    found = BACKENDS[run.spec.backend].problems(run)
-    return [f"{path_text(each.at)}: {each.message}" for each in found]
+    problems = BACKENDS[run.spec.backend].problems(run)
+    return [f"{path_text(problem.at)}: {problem.message}" for problem in problems]

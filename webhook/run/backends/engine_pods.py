@@ -22,7 +22,9 @@ def assign_replicas(
 
     All of them are needed at once, because an engine may not number its pods.
     """
-    return engine.number([replace(each, role=engine.role_of(roles, each.role)) for each in pods])
+    return engine.number(
+        [replace(owned_pod, role=engine.role_of(roles, owned_pod.role)) for owned_pod in pods]
+    )
 
 
 @dataclass(frozen=True)
@@ -42,25 +44,25 @@ class PodReader:
         self, raw_pods: Iterable[Mapping[str, Any]]
     ) -> list[tuple[OwnedPod, Mapping[str, Any]]]:
         """Return the run's pods, each with the raw one, with the Run's roles."""
-        found = [(each, raw) for raw in raw_pods if (each := self._read(raw))]
+        pairs = [(owned_pod, raw) for raw in raw_pods if (owned_pod := self._read(raw))]
         if self.engine is None:
-            return found
-        pods = assign_replicas(self.roles, self.engine, [each for each, _ in found])
-        return [(each, raw) for each, (_, raw) in zip(pods, found, strict=True)]
+            return pairs
+        pods = assign_replicas(self.roles, self.engine, [owned_pod for owned_pod, _ in pairs])
+        return [(owned_pod, raw) for owned_pod, (_, raw) in zip(pods, pairs, strict=True)]
 
     def _read(self, raw: Mapping[str, Any]) -> OwnedPod | None:
         if self.engine is None:
             return pod(raw)
         labels = raw["metadata"].get("labels") or {}
-        sources = (each.pods for each in self._variants if each.pods.role in labels)
+        sources = (variant.pods for variant in self._variants if variant.pods.role in labels)
         source = next(sources, self.engine.pods)
-        found = engine_pod(raw, source.role, source.index, source.containers)
-        if found is None or labels.get(source.label) != self.run:
+        owned_pod = engine_pod(raw, source.role, source.index, source.containers)
+        if owned_pod is None or labels.get(source.label) != self.run:
             return None
         controller = controller_of(raw) or {}
         if controller["kind"] == self.engine.kind and controller["name"] != self.run:
             return None
-        return found
+        return owned_pod
 
     @property
     def _variants(self) -> Iterable[Engine]:
@@ -68,15 +70,15 @@ class PodReader:
 
         They have a label more than those of the newer.
         """
-        variants = next((each for each in VARIANTS.values() if self.engine in each), None)
+        variants = next((engines for engines in VARIANTS.values() if self.engine in engines), None)
         return reversed(variants) if variants else filter(None, (self.engine,))
 
     def role(self, raw: Mapping[str, Any]) -> str:
         """Return the Run's role of an engine's pod; empty without the engine's label."""
         labels = raw["metadata"].get("labels") or {}
-        for each in self._variants:
-            if each.pods.role in labels:
-                return each.role_of(self.roles, labels[each.pods.role])
+        for variant in self._variants:
+            if variant.pods.role in labels:
+                return variant.role_of(self.roles, labels[variant.pods.role])
         return ""
 
     def main_container(self, raw: Mapping[str, Any]) -> str:

@@ -115,13 +115,13 @@ class Engine:
         """Return reason and message by the type of the conditions that hold."""
         return true_conditions(status)
 
-    def end(self, found: EngineObject | None) -> str | None:
+    def end(self, engine_object: EngineObject | None) -> str | None:
         """Return Succeeded or Failed if the engine reports that its object has ended."""
-        if found is None:
+        if engine_object is None:
             return None
-        if self.succeeded in found.conditions:
+        if self.succeeded in engine_object.conditions:
             return "Succeeded"
-        return "Failed" if FAILED in found.conditions else None
+        return "Failed" if FAILED in engine_object.conditions else None
 
     def problems(self, _spec: JsonObject) -> list[str]:
         """Return why the object, with this spec, must not be created."""
@@ -158,10 +158,10 @@ class _TfJob(Engine):
 class _MpiJob(Engine):
     def conditions(self, status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
         """As for all, but the operator writes Failed for evicted workers too, and goes on."""
-        found = super().conditions(status)
+        conditions = super().conditions(status)
         if not status.get("completionTime"):
-            found.pop(FAILED, None)
-        return found
+            conditions.pop(FAILED, None)
+        return conditions
 
     def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
         """Assign numbers to workers by name: the index of the label counts a launcher that is
@@ -198,18 +198,18 @@ class _DaskJob(Engine):
         A pod that takes the place of another has the same one.
         """
         by_role: dict[str, set[str]] = {}
-        for each in pods:
-            by_role.setdefault(each.role, set()).add(each.run_uid)
+        for pod in pods:
+            by_role.setdefault(pod.role, set()).add(pod.run_uid)
         orders = {role: sorted(owners) for role, owners in by_role.items()}
-        return [replace(each, index=orders[each.role].index(each.run_uid)) for each in pods]
+        return [replace(pod, index=orders[pod.role].index(pod.run_uid)) for pod in pods]
 
     def absent_role(self, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:
         """Return the operator creates the driver, and the cluster above the other pods, once.
 
         When the driver ends, the operator deletes the rest itself.
         """
-        found = observed.object
-        begun = found and found.conditions.keys() & {"ClusterCreated", "Running"}
+        engine_object = observed.object
+        begun = engine_object and engine_object.conditions.keys() & {"ClusterCreated", "Running"}
         if not begun or "driver" not in facts:
             return ""
         driver = facts["driver"]
@@ -221,15 +221,15 @@ def _job_templates(replicas: str) -> Callable[[JsonObject], Iterator[JsonObject]
     """Return what yields the pod templates of a map of replicas."""
 
     def templates(manifest: JsonObject) -> Iterator[JsonObject]:
-        yield from (each["template"] for each in manifest["spec"][replicas].values())
+        yield from (replica["template"] for replica in manifest["spec"][replicas].values())
 
     return templates
 
 
 def _jobset_templates(manifest: JsonObject) -> Iterator[JsonObject]:
-    for each in manifest["spec"]["replicatedJobs"]:
-        yield each["template"]
-        yield each["template"]["spec"]["template"]
+    for replicated_job in manifest["spec"]["replicatedJobs"]:
+        yield replicated_job["template"]
+        yield replicated_job["template"]["spec"]["template"]
 
 
 def _dask_templates(manifest: JsonObject) -> Iterator[JsonObject]:
@@ -243,7 +243,7 @@ _TRAINING_PODS: Final = PodSource(
     "training.kubeflow.org/job-name",
     "training.kubeflow.org/replica-type",
     "training.kubeflow.org/replica-index",
-    {each.kind: each.container for each in KINDS.values() if each.container},
+    {job_kind.kind: job_kind.container for job_kind in KINDS.values() if job_kind.container},
 )
 # The launcher is the pod of a Job, which has no other label.
 _MPI_PODS: Final = PodSource(

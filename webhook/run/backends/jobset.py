@@ -118,24 +118,28 @@ class JobSetBackend(Backend):
 
     def draft_problems(self, drafts: Drafts) -> Iterator[Problem]:
         """Yield problems with what the framework gives to the replicas."""
-        of, at = f"framework {drafts.run.spec.framework}", ("spec", "framework")
+        subject, at = f"framework {drafts.run.spec.framework}", ("spec", "framework")
         gang = _gang(drafts)
         try:
             shared = render_shared(gang)
-            found = {role: _variables(gang, role) for role in drafts.roles}
+            variables_by_role = {role: _variables(gang, role) for role in drafts.roles}
         except InvalidRun as error:
             for problem in error.problems:
                 path, _, what = problem.partition(": ")
                 yield Problem(tuple(path.split(".")), what)
             return
         if shared.files or shared.ssh_keys_at:
-            what = f"{of} needs files or SSH keys, which a JobSet does not have; use backend native"
+            what = (
+                f"{subject} needs files or SSH keys, which a JobSet does not have; use "
+                "backend native"
+            )
             yield Problem(at, what)
-        for role, variables in found.items():
+        for role, variables in variables_by_role.items():
             for name, text in variables.items():
                 if text is None:
                     what = (
-                        f"in {of}, {name} of role {role} differs between replicas in a way that a "
+                        f"in {subject}, {name} of role {role} differs between replicas in a "
+                        "way that a "
                         "JobSet cannot write; use backend native"
                     )
                     yield Problem(at, what)
@@ -166,13 +170,13 @@ class JobSetBackend(Backend):
 
 
 def _written_settings(run: Run) -> JsonObject:
-    own = run.spec.settings
-    return own.model_dump(by_alias=True, exclude_unset=True) if own is not None else {}
+    settings = run.spec.settings
+    return settings.model_dump(by_alias=True, exclude_unset=True) if settings is not None else {}
 
 
 def _name_problems(run: Run) -> Iterator[Problem]:
     roles = run.spec.roles
-    longest = max(len(f"-{role}-{each.count - 1}") for role, each in roles.items())
+    longest = max(len(f"-{role}-{replica_spec.count - 1}") for role, replica_spec in roles.items())
     room = MAX_LABEL - longest - SUFFIX
     what = "calls pods <run>-<role>-<index>-0-<five letters>, in"
     if leaders := [role for role in roles if role in names.COORDINATOR_ROLES and len(roles) > 1]:
@@ -200,7 +204,7 @@ def own_env(drafts: Drafts, role: str) -> list[JsonObject]:
 
 def _gang(drafts: Drafts) -> _JobSetGang:
     gang = make_gang(drafts.run, [*drafts.roles.values()], "")
-    return _JobSetGang(**{each.name: getattr(gang, each.name) for each in fields(gang)})
+    return _JobSetGang(**{field.name: getattr(gang, field.name) for field in fields(gang)})
 
 
 def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
@@ -220,31 +224,33 @@ def _replicated_job(drafts: Drafts, gang: Gang, role: str) -> JsonObject:
     if "count" in replica.model_fields_set:
         result["replicas"] = replica.count
     after = ROLES[run.spec.framework].after.get(role, ())
-    if earlier := [each for each in after if each in drafts.roles]:
-        result["dependsOn"] = [{"name": each, "status": "Ready"} for each in earlier]
+    if earlier := [earlier_role for earlier_role in after if earlier_role in drafts.roles]:
+        result["dependsOn"] = [
+            {"name": earlier_role, "status": "Ready"} for earlier_role in earlier
+        ]
     return {**result, "template": {"spec": job}}
 
 
-def _env(gang: Gang, role: str, own: Sequence[JsonObject]) -> Iterator[JsonObject]:
+def _env(gang: Gang, role: str, written_env: Sequence[JsonObject]) -> Iterator[JsonObject]:
     """Yield the framework's variables and the container's own, which win."""
-    kept = {each.get("name") for each in own}
+    kept = {variable.get("name") for variable in written_env}
     variables = {k: v for k, v in _variables(gang, role).items() if k not in kept and v is not None}
     for name, annotation in ANNOTATIONS.items():
         if any(f"$({name})" in text for text in variables.values()):
             path = f"metadata.annotations['{annotation}']"
             yield {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
     yield from ({"name": name, "value": text} for name, text in variables.items())
-    yield from own
+    yield from written_env
 
 
 def _variables(gang: Gang, role: str) -> dict[str, str | None]:
     """Return the variables of a role's template; None where no index gives the value."""
     count = gang.counts[role]
-    each = [render_env(gang, role, index).env for index in range(count)]
+    envs = [render_env(gang, role, index).env for index in range(count)]
     indexes, ranks = range(count), [gang.rank(role, index) for index in range(count)]
     result: dict[str, str | None] = {}
-    for name in each[0]:
-        values = [env.get(name) for env in each]
+    for name in envs[0]:
+        values = [env.get(name) for env in envs]
         if len({*values}) == 1:
             result[name] = values[0]
         else:
@@ -260,7 +266,10 @@ def _with_number(values: Sequence[Any], numbers: Sequence[int], name: str) -> st
     start = first.find(number)
     while start >= 0:
         head, tail = first[:start], first[start + len(number) :]
-        if all(value == f"{head}{each}{tail}" for value, each in zip(values, numbers, strict=True)):
+        if all(
+            value == f"{head}{written_number}{tail}"
+            for value, written_number in zip(values, numbers, strict=True)
+        ):
             return f"{head}$({name}){tail}"
         start = first.find(number, start + 1)
     return None

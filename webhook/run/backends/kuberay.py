@@ -170,22 +170,22 @@ def _read_start(role: str, container: JsonObject) -> _Start | None:
     if not isinstance(text, str):
         return None
     before, begin, end = text.partition(f"exec {_START[role]}")
-    found = {
-        each[1]: "true" if each[2] is None else each[2]
-        for each in _PARAMETER.finditer(end.removesuffix(f" {_BLOCK}"))
+    parameters = {
+        match[1]: "true" if match[2] is None else match[2]
+        for match in _PARAMETER.finditer(end.removesuffix(f" {_BLOCK}"))
     }
-    start = _Start(found, before.removesuffix(_THEN))
+    start = _Start(parameters, before.removesuffix(_THEN))
     again = start_command(role, *start)
     return start if begin and again == {"command": command, "args": args} else None
 
 
 def spell_command(given: JsonObject, rendered: JsonObject) -> None:
     """Write the rendered container's command as the given one is, if KubeRay joins both to one."""
-    one, other = (
-        " ".join(str(word) for key in ("command", "args") for word in each.get(key) or ())
-        for each in (given, rendered)
+    command, other = (
+        " ".join(str(word) for key in ("command", "args") for word in container.get(key) or ())
+        for container in (given, rendered)
     )
-    if one and one == other:
+    if command and command == other:
         for key in ("command", "args"):
             rendered.pop(key, None)
         rendered |= {key: given[key] for key in ("command", "args") if key in given}
@@ -206,8 +206,8 @@ class KubeRayBackend(Backend):
 
     def kind(self, run: Run) -> ObjectKind | None:
         """Return RayJob for a Run whose driver submits a program to the head, else RayCluster."""
-        found = super().kind(run)
-        return JOB if found and _submits(run) else found
+        object_kind = super().kind(run)
+        return JOB if object_kind and _submits(run) else object_kind
 
     def own_problems(self, run: Run) -> Iterable[Problem]:
         """Yield what a RayCluster cannot do."""
@@ -233,8 +233,8 @@ def _submits(run: Run) -> bool:
     """Return True if the driver submits a program, and nothing is set that only its Job has."""
     if "driver" not in run.spec.roles or (run.spec.restart_scope != "Run" and _is_set(run)):
         return False
-    found = next((each for each in plan.drafts(run)[0] if each.role == "driver"), None)
-    return found is not None and _entrypoint(found.container) is not None
+    driver = next((draft for draft in plan.drafts(run)[0] if draft.role == "driver"), None)
+    return driver is not None and _entrypoint(driver.container) is not None
 
 
 def _is_set(run: Run) -> bool:
@@ -305,12 +305,12 @@ def _has_operator(text: str) -> bool:
 
 def _entrypoint(container: JsonObject) -> str | None:
     """Return the program of a container that submits it by `submit_command`, else None."""
-    own = {key: container[key] for key in ("command", "args") if container.get(key)}
-    text = own["args"][0] if len(own.get("args") or ()) == 1 else None
+    written_command = {key: container[key] for key in ("command", "args") if container.get(key)}
+    text = written_command["args"][0] if len(written_command.get("args") or ()) == 1 else None
     if not isinstance(text, str) or not text.startswith(_SUBMIT):
         return None
     program = text.removeprefix(_SUBMIT)
-    return program if submit_command(program) == own else None
+    return program if submit_command(program) == written_command else None
 
 
 def _groups(drafts: Drafts) -> JsonObject:
@@ -365,9 +365,12 @@ def _driver(drafts: Drafts) -> Manifest:
     add_labels(template, driver_labels(run.name))
     template["spec"]["restartPolicy"] = "Never"
     main = template["spec"]["containers"][0]
-    own = main.get("env") or []
-    kept = {each.get("name") for each in own}
-    main["env"] = [*(each for each in driver_env(run.name) if each["name"] not in kept), *own]
+    written_env = main.get("env") or []
+    kept = {variable.get("name") for variable in written_env}
+    main["env"] = [
+        *(variable for variable in driver_env(run.name) if variable["name"] not in kept),
+        *written_env,
+    ]
     spec = job_limits(run, "driver", main["name"])
     if "suspend" in run.spec.model_fields_set:
         spec["suspend"] = run.spec.suspend

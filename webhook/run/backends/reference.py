@@ -52,7 +52,7 @@ def page() -> str:
     `make manifests` writes it to docs/reference/engines.md.
     """
     others = (jobset, dask_operator, trainer, kuberay, spark_operator)
-    kinds = (*KINDS.values(), *(each.KIND for each in others))
+    kinds = (*KINDS.values(), *(module.KIND for module in others))
     parts = [_HEAD + "\n".join(_comparison(kinds)) + "\n"]
     for title, backend, some in (
         ("kubeflow", "`--backend kubeflow`", [*KINDS.values()]),
@@ -74,7 +74,7 @@ def page() -> str:
 
 
 def _comparison(kinds: tuple[ObjectKind, ...]) -> Iterator[str]:
-    yield "| field of the Run | " + " | ".join(each.kind for each in kinds) + " |"
+    yield "| field of the Run | " + " | ".join(kind.kind for kind in kinds) + " |"
     yield "|---|" + "---|" * len(kinds)
     policy = [
         name
@@ -84,16 +84,16 @@ def _comparison(kinds: tuple[ObjectKind, ...]) -> Iterator[str]:
     for name in (*policy, "replicas.*.restartPolicy"):
         yield (
             f"| `{name.replace('*', 'ROLE')}` | "
-            + " | ".join(_support(each, name) for each in kinds)
+            + " | ".join(_support(kind, name) for kind in kinds)
             + " |"
         )
 
 
 def _support(kind: ObjectKind, name: str) -> str:
-    mapping = next((each for each in kind.fields if each.run == name), None)
+    mapping = next((field for field in kind.fields if field.run == name), None)
     if mapping is None:
         return _NO
-    return ", ".join(str(each) for each in mapping.only) or _YES
+    return ", ".join(str(value) for value in mapping.only) or _YES
 
 
 def _kind_lines(kind: ObjectKind, backend: str) -> Iterator[str]:
@@ -117,15 +117,15 @@ def _kind_lines(kind: ObjectKind, backend: str) -> Iterator[str]:
         yield ""
         yield "| role | counterpart |"
         yield "|---|---|"
-        yield from (f"| `{role}` | {there} |" for role, there in kind.roles.items())
+        yield from (f"| `{role}` | {engine_role} |" for role, engine_role in kind.roles.items())
     yield ""
     yield "| field of the Run | counterpart below `spec` | values | unset | differs |"
     yield "|---|---|---|---|---|"
-    for each in kind.fields:
-        there = f"`{each.engine}`" if each.engine else each.place or "always so"
-        values = ", ".join(str(value) for value in each.only) or "all"
-        name = each.run.replace("*", "ROLE")
+    for field in kind.fields:
+        place = f"`{field.engine}`" if field.engine else field.place or "always so"
+        values = ", ".join(str(value) for value in field.only) or "all"
+        name = field.run.replace("*", "ROLE")
         yield (
-            f"| `{name}` | {there.replace('*', 'ROLE')} | {values} | {each.unset or '-'} "
-            f"| {each.note or '-'} |"
+            f"| `{name}` | {place.replace('*', 'ROLE')} | {values} | {field.unset or '-'} "
+            f"| {field.note or '-'} |"
         )

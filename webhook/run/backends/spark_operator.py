@@ -124,7 +124,7 @@ class SparkBackend(Backend):
         rendered = render_fields(run, KIND)
         template = render_template(drafts.roles["driver"], container=CONTAINER)
         containers = template["spec"]["containers"]
-        main = next(each for each in containers if each["name"] == CONTAINER)
+        main = next(container for container in containers if container["name"] == CONTAINER)
         replica = spec.roles["driver"]
         written = "restart_policy" in replica.model_fields_set
         if "backoff_limit" in spec.model_fields_set or written:
@@ -150,7 +150,7 @@ def run_type(run: Run) -> str:
     return getattr(run.spec.settings, "type", None) or ""
 
 
-def driver_sizes(of: str, resources: Mapping[str, Any]) -> JsonObject:
+def driver_sizes(program_type: str, resources: Mapping[str, Any]) -> JsonObject:
     """Return the settings by which Spark gives the driver's pod these resources.
 
     of: the type of the program. Sizes that are not set, or are not quantities, are left out.
@@ -164,20 +164,20 @@ def driver_sizes(of: str, resources: Mapping[str, Any]) -> JsonObject:
             sizes["coreLimit"] = str(limit)
     total = _memory(limits) or _memory(requests)
     if total is not None:
-        overhead = _overhead(of, total)
+        overhead = _overhead(program_type, total)
         sizes |= {"memory": f"{total - overhead}m", "memoryOverhead": f"{overhead}m"}
     return sizes
 
 
-def _overhead(of: str, total: int) -> int:
-    share = _SHARES.get(of, _SHARE)
+def _overhead(program_type: str, total: int) -> int:
+    share = _SHARES.get(program_type, _SHARE)
     return max(_LEAST_OVERHEAD, round(total * share / (1 + share)))
 
 
 def _memory(listed: Any) -> int | None:
     """Return the memory of limits or requests in whole MiB; None if there is none."""
-    found = _counted("memory", listed.get("memory") if isinstance(listed, dict) else None)
-    return found // _MIB if found is not None else None
+    size = _counted("memory", listed.get("memory") if isinstance(listed, dict) else None)
+    return size // _MIB if size is not None else None
 
 
 def _counted(resource: str, quantity: Any) -> int | None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 NATIVE: Final = "native"
 # In the order of documentation.
 BACKENDS: Final[Mapping[str, Backend]] = {
-    each.name: each
-    for each in (
+    backend.name: backend
+    for backend in (
         Kubeflow(),
         JobSetBackend(),
         DaskBackend(),
@@ -42,12 +42,12 @@ def render_run(run: Run, backend: Backend) -> Sequence[Manifest]:
 
     Raises InvalidRun with everything that is wrong with the Run, or that the engine cannot do.
     """
-    found, problems = drafts(run)
+    run_drafts, problems = drafts(run)
     refused = [*backend.problems(run)]
-    whole = Drafts(run, {each.role: each for each in found if each.index is None})
+    whole = Drafts(run, {draft.role: draft for draft in run_drafts if draft.index is None})
     if not problems and not refused:
         refused += backend.draft_problems(whole)
-    problems += [f"{path_text(each.at)}: {each.message}" for each in refused]
+    problems += [f"{path_text(problem.at)}: {problem.message}" for problem in refused]
     if problems:
         raise InvalidRun(problems)
     return backend.render(whole)

@@ -131,8 +131,8 @@ class TrainerBackend(Backend):
         if "suspend" in written:
             job_spec["suspend"] = spec.suspend
         runtime = make_object(run, KIND, {"mlPolicy": policy, "template": {"spec": jobset}})
-        for each in ("labels", "annotations"):
-            runtime["metadata"].pop(each, None)
+        for member in ("labels", "annotations"):
+            runtime["metadata"].pop(member, None)
         return [{**runtime, "kind": RUNTIME}, make_object(run, KIND, job_spec)]
 
 

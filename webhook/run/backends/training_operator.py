@@ -45,8 +45,12 @@ _POLICY: Final = (
 )
 # The MPI operator's launcher is a batch Job, which counts and has a deadline.
 _MPI_POLICY: Final = tuple(
-    replace(each, note="", unset="6" if each.run == "backoffLimit" else each.unset)
-    for each in _POLICY
+    replace(
+        field_mapping,
+        note="",
+        unset="6" if field_mapping.run == "backoffLimit" else field_mapping.unset,
+    )
+    for field_mapping in _POLICY
 )
 _PORT: Final = "the port of the main container by which the operator finds it"
 
@@ -100,8 +104,8 @@ def _row(
 
 
 KINDS: Final[Mapping[str, JobKind]] = {
-    each.framework or "": each
-    for each in (
+    job_kind.framework or "": job_kind
+    for job_kind in (
         _row(
             "TFJob",
             "tensorflow",
@@ -247,12 +251,12 @@ class Kubeflow(Backend):
             if run.spec.serving:
                 what = f"a {run.spec.kind} runs until it is stopped; use backend native"
                 return [Problem(("spec", "kind"), what)]
-            known = ", ".join(KINDS)
+            frameworks = ", ".join(KINDS)
             cure = _INSTEAD.get(
-                run.spec.framework, f"its frameworks are {known}; use backend native"
+                run.spec.framework, f"its frameworks are {frameworks}; use backend native"
             )
-            of = quoted(run.spec.framework) if run.spec.framework else "no framework"
-            return [Problem(("spec", "framework"), f"{of} has no kind of Kubeflow: {cure}")]
+            framework = quoted(run.spec.framework) if run.spec.framework else "no framework"
+            return [Problem(("spec", "framework"), f"{framework} has no kind of Kubeflow: {cure}")]
         return [*role_problems(run, kind), *field_problems(run, kind), *_elastic(run)]
 
     def render(self, drafts: Drafts) -> Sequence[Manifest]:
@@ -276,7 +280,7 @@ def render_job(drafts: Drafts, kind: JobKind) -> Manifest:
     if "elasticPolicy" in spec:
         # Without these the operator allows as many nodes as the minimum, and torchrun uses its
         # static rendezvous. A master is one of the nodes (pkg/controller.v1/pytorch/elastic.go).
-        nodes = sum(each.count for each in run.spec.roles.values())
+        nodes = sum(role.count for role in run.spec.roles.values())
         spec["elasticPolicy"] |= {"maxReplicas": nodes, "rdzvBackend": "c10d"}
     spec[kind.replicas] = {
         role_key(run, kind, role): _replica(run, kind, role, draft)
@@ -315,10 +319,10 @@ def _replica(run: Run, kind: JobKind, role: str, draft: Draft) -> JsonObject:
 
 def _with_port(ports: Sequence[JsonObject], name: str, number: int) -> list[JsonObject]:
     """Return the ports with the operator's own, by which it finds the number."""
-    if any(each.get("name") == name for each in ports):
+    if any(port.get("name") == name for port in ports):
         return [
-            {**each, "containerPort": number} if each.get("name") == name else each
-            for each in ports
+            {**port, "containerPort": number} if port.get("name") == name else port
+            for port in ports
         ]
     return [*ports, {"name": name, "containerPort": number}]
 

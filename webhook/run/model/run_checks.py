@@ -37,9 +37,9 @@ def spec_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
         if given.get(name) is not None and name != framework:
             yield Problem((name,), f"is valid with framework {name} only; remove it")
     count = sum(map(count_of, replicas.values())) if isinstance(replicas, dict) else 1
-    for each in FRAMEWORKS.values():
-        if each.find_problems is not None:
-            yield from each.find_problems(given.get(each.name), count)
+    for definition in FRAMEWORKS.values():
+        if definition.find_problems is not None:
+            yield from definition.find_problems(given.get(definition.name), count)
 
 
 def _serving(kind: str, replicas: object) -> Iterator[Problem]:
@@ -51,31 +51,31 @@ def _serving(kind: str, replicas: object) -> Iterator[Problem]:
 
 def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
     roles = ROLES[framework]
-    of = f"framework {framework}" if framework else "a run without a framework"
+    subject = f"framework {framework}" if framework else "a run without a framework"
     if replicas is None:
         if DEFAULT_ROLE not in roles.known:
-            known = ", ".join(roles.known)
-            yield Problem(("replicas",), f"is required for {of}; its roles are {known}")
+            role_names = ", ".join(roles.known)
+            yield Problem(("replicas",), f"is required for {subject}; its roles are {role_names}")
         return
     if not isinstance(replicas, dict):
         return
     for role, replica in replicas.items():
-        yield from _wrong_role(str(role), count_of(replica), roles, of)
+        yield from _wrong_role(str(role), count_of(replica), roles, subject)
     for some in roles.required:
         if not any(role in replicas for role in some):
-            yield Problem(("replicas",), f"{of} needs a {' or a '.join(some)}")
+            yield Problem(("replicas",), f"{subject} needs a {' or a '.join(some)}")
     for newer, older in roles.newer.items():
         if newer in replicas and older in replicas:
             what = f"{newer} and {older} are names of one role; keep one of the two"
             yield Problem(("replicas", newer), what)
 
 
-def _wrong_role(role: str, count: int, roles: Roles, of: str) -> Iterator[Problem]:
+def _wrong_role(role: str, count: int, roles: Roles, subject: str) -> Iterator[Problem]:
     if role not in roles.known:
         hint = guess(role, roles.known) or f"; its roles are {', '.join(roles.known)}"
-        yield UnknownWord(("replicas", role), f"{of} has no role {quoted(role)}{hint}")
+        yield UnknownWord(("replicas", role), f"{subject} has no role {quoted(role)}{hint}")
     elif role in roles.single and count > 1:
-        what = f"{of} has one {role} at most, not {count}"
+        what = f"{subject} has one {role} at most, not {count}"
         yield Problem(("replicas", role, "count"), what)
 
 

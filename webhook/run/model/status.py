@@ -50,12 +50,12 @@ def _check_disjoint(entries: tuple[Any, ...]) -> None:
 
 def _check_intervals(texts: Iterable[str]) -> None:
     """Raise ValueError if two texts have an index in common, before it reads many of them."""
-    known: set[int] = set()
+    earlier_indexes: set[int] = set()
     for text in texts:
         indexes = parse_intervals(text)
-        if known & indexes:
-            raise ValueError(f"has index {min(known & indexes)} twice")
-        known |= indexes
+        if earlier_indexes & indexes:
+            raise ValueError(f"has index {min(earlier_indexes & indexes)} twice")
+        earlier_indexes |= indexes
 
 
 # Fields of a role's status that only the controller uses, by their outer names.
@@ -358,9 +358,9 @@ class RunStatus(Reported):
     @property
     def ended(self) -> bool:
         """Whether the run is over; a phase that is not known is final with a completion time."""
-        known = self.phase in PHASES
+        is_known_phase = self.phase in PHASES
         return self.phase in ("Succeeded", "Failed") or (
-            not known and self.completion_time is not None
+            not is_known_phase and self.completion_time is not None
         )
 
     @property
@@ -370,16 +370,21 @@ class RunStatus(Reported):
         What it wrote of an ended or a suspended run stays true.
         """
         return not (self.ended or self.phase == "Suspended") and any(
-            (each.type, each.status) == (UNDERSTOOD, "False") and each.reason != UNKNOWN_WORDS
-            for each in self.conditions
+            (condition.type, condition.status) == (UNDERSTOOD, "False")
+            and condition.reason != UNKNOWN_WORDS
+            for condition in self.conditions
         )
 
     @property
     def begun(self) -> bool:
         """Whether pods were made for the run."""
         return self.start_time is not None or any(
-            each.attempt or each.active or each.succeeded or each.failed or each.restarts
-            for each in self.replicas.values()
+            role_status.attempt
+            or role_status.active
+            or role_status.succeeded
+            or role_status.failed
+            or role_status.restarts
+            for role_status in self.replicas.values()
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -67,25 +67,25 @@ def obtain_operators(
     there is neither a Go nor a way to get one, or a build fails or takes too long.
     """
     cache = cache_directory(environ)
-    built = {each.name: _locate(each, cache) for each in wanted}
-    if all(each.file.exists() for each in built.values()):
+    built = {operator.name: _locate(operator, cache) for operator in wanted}
+    if all(built_operator.file.exists() for built_operator in built.values()):
         return built
     kubectl = obtain_kubectl(progress, environ)
     with locked(cache / "build.lock"):
-        missing = [each for each in wanted if not built[each.name].file.exists()]
+        missing = [operator for operator in wanted if not built[operator.name].file.exists()]
         toolchain = None
-        if any(each.go for each in missing):
+        if any(operator.go for operator in missing):
             toolchain = find_toolchain(environ, cache, progress)
         for number, operator in enumerate(missing, 1):
             target = built[operator.name]
             what = f"[{number}/{len(missing)}] building operator {operator.name} {target.version}"
             with progress.step(what, about=operator.seconds):
                 source = _obtain_source(operator, target, toolchain, environ)
-                found = render_manifests(kubectl, operator.kustomization, source)
+                manifests = render_manifests(kubectl, operator.kustomization, source)
                 # Last, and whole: if it exists, everything exists.
                 part = target.file.with_suffix(".part")
                 with writing_cache():
-                    part.write_text(json.dumps(found))
+                    part.write_text(json.dumps(manifests))
                     part.replace(target.file)
         if toolchain and toolchain.scratch:
             shutil.rmtree(toolchain.scratch, ignore_errors=True)
@@ -165,7 +165,7 @@ def render_manifests(kubectl: Path, kustomization: Json, source: Path) -> list[J
         folder = Path(temporary).resolve()
         # kustomize takes no absolute paths.
         paths: list[str] = kustomization["resources"]
-        resources = [os.path.relpath(source.resolve() / each, folder) for each in paths]
+        resources = [os.path.relpath(source.resolve() / path, folder) for path in paths]
         document = json.dumps({**kustomization, "resources": resources})
         (folder / "kustomization.yaml").write_text(document)
         options = ["kustomize", "--load-restrictor=LoadRestrictionsNone", str(folder)]
@@ -173,4 +173,4 @@ def render_manifests(kubectl: Path, kustomization: Json, source: Path) -> list[J
             [str(kubectl), *options], f"manifests of {source.name} cannot be rendered"
         )
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [each for each in yaml.load_all(text, Loader=loader) if each]
+    return [manifest for manifest in yaml.load_all(text, Loader=loader) if manifest]

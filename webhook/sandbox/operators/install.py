@@ -62,27 +62,33 @@ def plan_installation(
 
     Raises SandboxError if another process has a port that the operator fixes.
     """
-    beside = [each for name, each in operator.beside.items() if name in others]
-    without = {name for each in beside for name in each.without}
+    beside = [neighbour for name, neighbour in operator.beside.items() if name in others]
+    without = {name for neighbour in beside for name in neighbour.without}
     ports = _choose_ports(operator)
-    found = [each for each in built.manifests() if each["kind"] not in _LEFT_OUT]
-    found = [each for each in found if each["metadata"]["name"] not in without]
-    services = _redirect_services(found, ports)
-    definitions = [each for each in found if each["kind"] == _DEFINITION]
-    groups = {each["spec"]["group"] for each in definitions}
-    own = [each for each in found if each["apiVersion"].partition("/")[0] in groups]
+    manifests = [manifest for manifest in built.manifests() if manifest["kind"] not in _LEFT_OUT]
+    manifests = [manifest for manifest in manifests if manifest["metadata"]["name"] not in without]
+    services = _redirect_services(manifests, ports)
+    definitions = [manifest for manifest in manifests if manifest["kind"] == _DEFINITION]
+    groups = {definition["spec"]["group"] for definition in definitions}
+    custom_objects = [
+        manifest for manifest in manifests if manifest["apiVersion"].partition("/")[0] in groups
+    ]
     return Installation(
         operator,
         built,
         ports,
-        (*operator.arguments, *(text for each in beside for text in each.arguments)),
+        (*operator.arguments, *(text for neighbour in beside for text in neighbour.arguments)),
         tuple(definitions),
         (
             *operator.objects,
-            *(each for each in found if each not in definitions and each not in own),
+            *(
+                manifest
+                for manifest in manifests
+                if manifest not in definitions and manifest not in custom_objects
+            ),
             *services,
         ),
-        tuple(own),
+        tuple(custom_objects),
     )
 
 
@@ -90,8 +96,8 @@ def plan_installations(
     wanted: Sequence[Operator], built: Mapping[str, BuiltOperator]
 ) -> list[Installation]:
     """Plan the operators of one control plane, in their order."""
-    names = [each.name for each in wanted]
-    return [plan_installation(each, built[each.name], names) for each in wanted]
+    names = [operator.name for operator in wanted]
+    return [plan_installation(operator, built[operator.name], names) for operator in wanted]
 
 
 def _choose_ports(operator: Operator) -> dict[str, int]:
@@ -121,7 +127,7 @@ def _redirect_services(manifests: list[Json], ports: Mapping[str, int]) -> list[
         spec = manifest.get("spec", {})
         conversion = spec.get("conversion", {}) if manifest["kind"] == _DEFINITION else {}
         hooks = (*manifest.get("webhooks", ()), conversion.get("webhook", {}))
-        wanted = [("webhook", each.get("clientConfig", {}).get("service")) for each in hooks]
+        wanted = [("webhook", hook.get("clientConfig", {}).get("service")) for hook in hooks]
         if manifest["kind"] == "APIService":
             wanted.append(("api", spec["service"]))
         for port, service in wanted:
@@ -149,11 +155,11 @@ def start_operators(
     plane: ControlPlane, planned: Sequence[Installation], progress: Progress
 ) -> None:
     """Install and start the operators in their order; return once all work."""
-    for each in planned:
+    for installation in planned:
         kubectl = Kubectl(obtain_kubectl(progress), plane.kubeconfig)
-        with progress.step(f"starting operator {each.operator.name}", about=5):
-            install_operator(plane, kubectl, each)
-            start_operator(plane, kubectl, each)
+        with progress.step(f"starting operator {installation.operator.name}", about=5):
+            install_operator(plane, kubectl, installation)
+            start_operator(plane, kubectl, installation)
 
 
 def install_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installation) -> None:
@@ -229,9 +235,9 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
 def fill_placeholders(content: Any, values: Mapping[str, str | int]) -> Any:
     """Return the content with the values in place of {names}; a port alone stays a number."""
     if isinstance(content, dict):
-        return {key: fill_placeholders(each, values) for key, each in content.items()}
+        return {key: fill_placeholders(child, values) for key, child in content.items()}
     if isinstance(content, list | tuple):
-        return [fill_placeholders(each, values) for each in content]
+        return [fill_placeholders(child, values) for child in content]
     if not isinstance(content, str):
         return content
     alone = values.get(content[1:-1]) if content.startswith("{") else None

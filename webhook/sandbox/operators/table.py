@@ -117,7 +117,7 @@ class Operator(Strict):
     @property
     def seconds(self) -> int:
         """About how long its first use takes."""
-        return max(each.seconds for each in (self.go, self.python) if each)
+        return max(program.seconds for program in (self.go, self.python) if program)
 
 
 @functools.cache
@@ -136,18 +136,24 @@ def select_operators(names: Iterable[str]) -> list[Operator]:
 
     Raises ValueError with every name that does not exist, a near one, and all that exist.
     """
-    known = operators()
+    operator_by_name = operators()
     wanted = tuple(names)
-    unknown = [f"{name!r}{guess(name, tuple(known))}" for name in wanted if name not in known]
+    unknown = [
+        f"{name!r}{guess(name, tuple(operator_by_name))}"
+        for name in wanted
+        if name not in operator_by_name
+    ]
     if unknown:
-        raise ValueError(f"unknown operator {', '.join(unknown)}; want one of {', '.join(known)}")
+        raise ValueError(
+            f"unknown operator {', '.join(unknown)}; want one of {', '.join(operator_by_name)}"
+        )
     chosen: dict[str, Operator] = {}
     for name in wanted:
-        for each in (*select_operators(known[name].needs), known[name]):
-            chosen.setdefault(each.name, each)
+        for operator in (*select_operators(operator_by_name[name].needs), operator_by_name[name]):
+            chosen.setdefault(operator.name, operator)
     return list(chosen.values())
 
 
 def interception_sources(wanted: Iterable[Operator]) -> list[str]:
     """Return the rows of `fairlead policy sources` that mark these operators' pods, each once."""
-    return list(dict.fromkeys(source for each in wanted for source in each.sources))
+    return list(dict.fromkeys(source for operator in wanted for source in operator.sources))

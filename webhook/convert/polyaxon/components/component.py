@@ -230,7 +230,9 @@ def service(
     if policy is not None and policy.text != "Always":
         notes.warning(policy, _DEPLOYED)
     listed = fields.get("ports", ())
-    ports = [port for each in listed if (port := want_whole(each, notes, least=1)) is not None]
+    ports = [
+        port for element in listed if (port := want_whole(element, notes, least=1)) is not None
+    ]
     replicas = fields.get("replicas")
     if replicas is not None and replicas.value != 1:
         notes.warning(replicas, "a service is one pod here; write a Deployment for more")
@@ -249,7 +251,7 @@ def _alone(made: Pod, fields: Mapping[str, Draft]) -> dict[str, Draft]:
 
 def _kind(made: Pod) -> str:
     words = [made.main.get(field) for field in ("command", "args", "image")]
-    text = " ".join(str(settled(each)) for each in words if each is not None).lower()
+    text = " ".join(str(settled(word)) for word in words if word is not None).lower()
     return next((kind for kind, pattern in _KINDS if pattern.search(text)), "service")
 
 

@@ -89,7 +89,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "cleaner": "Fairlead keeps no artifacts that would have to be cleaned",
     "builder": "Fairlead builds no images; kaniko does, in a Run of kind build that you write",
 }
-_REPLICAS: Final = frozenset(field for each in RUNTIMES.values() for field in each.fields)
+_REPLICAS: Final = frozenset(field for runtime in RUNTIMES.values() for field in runtime.fields)
 # Fields of a replica that a distributed runtime does not have.
 _OF_REPLICAS: Final = frozenset({*POD, "replicas"})
 
@@ -127,8 +127,8 @@ def _field(
         return current if patch.value is None and strategy == "pre_merge" else patch
     first, then = (current, patch) if strategy == "post_merge" else (patch, current)
     if isinstance(current.value, tuple) and isinstance(patch.value, tuple):
-        known = [plain(element) for element in first.elements]
-        new = (element for element in then.elements if plain(element) not in known)
+        values = [plain(element) for element in first.elements]
+        new = (element for element in then.elements if plain(element) not in values)
         return current.with_value((*first.elements, *new))
     merged = _merged(first, then)
     return then if merged is then else current.with_value(merged.entries)
@@ -199,7 +199,7 @@ def _sides(item: Item, notes: Notes) -> Item:
         elif not is_range and key not in _NO_DEVICES:
             limits[name] = amount.with_text(low)
     sides = {"requests": item.with_value(requests), "limits": item.with_value(limits)}
-    return item.with_value({side: each for side, each in sides.items() if each.entries})
+    return item.with_value({side: amounts for side, amounts in sides.items() if amounts.entries})
 
 
 def _where_silent(patch: Item, run: Item) -> Item:
@@ -208,10 +208,12 @@ def _where_silent(patch: Item, run: Item) -> Item:
     if container is not None and any(
         container.entries.get(name) is not None for name in ("command", "args")
     ):
-        return patch.with_value({k: each for k, each in patch.entries.items() if k != "container"})
+        return patch.with_value(
+            {k: child for k, child in patch.entries.items() if k != "container"}
+        )
     below = {
-        key: _where_silent(each, run.entries[key])
-        for key, each in patch.entries.items()
+        key: _where_silent(child, run.entries[key])
+        for key, child in patch.entries.items()
         if key != "container" and key in run.entries
     }
     return patch.with_value({**patch.entries, **below})
@@ -226,10 +228,10 @@ def replicas_of(run: Item) -> dict[str, Item]:
     if runtime is None:
         return {}
     fields = {name: run.find(name) for name in runtime.roles.values()}
-    found = {name: item for name, item in fields.items() if item.value is not None}
+    replicas = {name: item for name, item in fields.items() if item.value is not None}
     for name, group in run.find(runtime.groups).entries.items():
-        found[f"{runtime.groups}/{name}"] = group
-    return found
+        replicas[f"{runtime.groups}/{name}"] = group
+    return replicas
 
 
 def spread(run: Item, patch: Item) -> Item:
@@ -273,10 +275,10 @@ def composed(operation: Item | None, component: Item | None, notes: Notes) -> It
     if operation is None:
         return None if component is None else _layer(None, component, notes)
     operation = camel(operation)
-    own = operation.find("component")
-    if own.value is not None:
-        want_mapping(own, notes)
-        component = own
+    inline_component = operation.find("component")
+    if inline_component.value is not None:
+        want_mapping(inline_component, notes)
+        component = inline_component
     if component is not None:
         base = _layer(None, component, notes)
         return None if base is None else _layer(base, operation, notes)
@@ -291,16 +293,16 @@ def composed(operation: Item | None, component: Item | None, notes: Notes) -> It
 def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
     document = camel(document)
     named = document.find("patchStrategy")
-    known = None if named.value is None else want_one_of(named, notes, STRATEGIES)
-    strategy = DEFAULT if known is None else known.as_text
+    strategy_item = None if named.value is None else want_one_of(named, notes, STRATEGIES)
+    strategy = DEFAULT if strategy_item is None else strategy_item.as_text
     fields = {name: item for name, item in document.entries.items() if name not in _APART}
     whole, run = document.with_value(fields), None
     if base is not None:
         whole, run = patched(base, whole, strategy), base.entries.get("run")
-    own = document.find("run")
-    if own.value is not None:
-        want_mapping(own, notes)
-        run = camel(own) if run is None else _over(run, camel(own), strategy)
+    document_run = document.find("run")
+    if document_run.value is not None:
+        want_mapping(document_run, notes)
+        run = camel(document_run) if run is None else _over(run, camel(document_run), strategy)
     run = applied(run, document, strategy, notes)
     if run is None:
         notes.error(base or document, "is required: the runtime", below=("run",))
@@ -311,9 +313,9 @@ def _layer(base: Item | None, document: Item, notes: Notes) -> Item | None:
     return whole.with_value({**whole.entries, "run": run})
 
 
-def _over(run: Item, own: Item, strategy: str) -> Item:
+def _over(run: Item, patch: Item, strategy: str) -> Item:
     """Apply a runtime to another; one of a different kind replaces it, or is ignored."""
-    first, second = run.entries.get("kind"), own.entries.get("kind")
+    first, second = run.entries.get("kind"), patch.entries.get("kind")
     if first is not None and second is not None and first.as_text != second.as_text:
-        return own if strategy in ("post_merge", "replace") else run
-    return patched(run, spread(run, own), strategy)
+        return patch if strategy in ("post_merge", "replace") else run
+    return patched(run, spread(run, patch), strategy)

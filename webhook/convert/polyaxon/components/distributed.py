@@ -213,36 +213,45 @@ class Split(NamedTuple):
 def split(specs: Mapping[str, Mapping[str, Any]]) -> Split:
     """Split the specs of pods by role, each with its containers."""
     containers = {role: spec["containers"] for role, spec in specs.items()}
-    names = [[settled(each.get("name")) for each in own] for own in containers.values()]
-    if any(own != names[0] for own in names):
+    names = [
+        [settled(container.get("name")) for container in role_containers]
+        for role_containers in containers.values()
+    ]
+    if any(role_names != names[0] for role_names in names):
         return Split({}, {role: dict(spec) for role, spec in specs.items()})
     base, rest = _split(specs)
     parts = [
-        _split(dict(zip(containers, each, strict=True)))
-        for each in zip(*containers.values(), strict=True)
+        _split(dict(zip(containers, row, strict=True)))
+        for row in zip(*containers.values(), strict=True)
     ]
-    for role, own in rest.items():
+    for role, fields in rest.items():
         if left := [
             {"name": name, **other[role]}
             for name, (_, other) in zip(names[0], parts, strict=True)
             if other[role]
         ]:
-            rest[role] = {"containers": left, **own}
+            rest[role] = {"containers": left, **fields}
     alike = [{"name": name, **same} for name, (same, _) in zip(names[0], parts, strict=True)]
     return Split({"containers": alike, **base}, rest)
 
 
 def _split(maps: Mapping[str, Mapping[str, Any]]) -> Split:
-    own = {
-        role: {key: each for key, each in fields.items() if key not in ("containers", "name")}
+    fields_by_role = {
+        role: {key: value for key, value in fields.items() if key not in ("containers", "name")}
         for role, fields in maps.items()
     }
     base = {
         key: value
-        for key, value in next(iter(own.values())).items()
-        if all(key in each and settled(each[key]) == settled(value) for each in own.values())
+        for key, value in next(iter(fields_by_role.values())).items()
+        if all(
+            key in fields and settled(fields[key]) == settled(value)
+            for fields in fields_by_role.values()
+        )
     }
-    rest = {role: {k: v for k, v in each.items() if k not in base} for role, each in own.items()}
+    rest = {
+        role: {k: v for k, v in fields.items() if k not in base}
+        for role, fields in fields_by_role.items()
+    }
     return Split(base, rest)
 
 

@@ -101,8 +101,8 @@ def finite(parts: Parts) -> dict[str, Draft]:
         body = _single(parts, text)
     elif connected := _find_framework(parts, backend.as_text, where.replicas):
         with_ps = bool(connected.ps)
-        found = experiment_environment.tasks(where.replicas, notes, with_ps=with_ps)
-        body = _distributed(connected, parts, found, text) if found else _single(parts, text)
+        tasks = experiment_environment.tasks(where.replicas, notes, with_ps=with_ps)
+        body = _distributed(connected, parts, tasks, text) if tasks else _single(parts, text)
     return {**body, "backoffLimit": where.max_restarts or 0, "cleanPodPolicy": "All"}
 
 
@@ -240,7 +240,7 @@ def _find_framework(parts: Parts, backend: str, replicas: Item) -> Framework | N
     """Return the framework that connects the replicas; None after an error."""
     notes, spelt_under = parts.notes, parts.environment.spelt_under
     framework = parts.fields.get("framework", NOTHING)
-    name, known = framework.as_text, ", ".join(DISTRIBUTED)
+    name, frameworks = framework.as_text, ", ".join(DISTRIBUTED)
     if backend == "mpi" or spelt_under == "mpi":
         return _MPI
     if spelt_under in DISTRIBUTED:
@@ -248,11 +248,13 @@ def _find_framework(parts: Parts, backend: str, replicas: Item) -> Framework | N
             notes.error(framework, f"is not the {spelt_under} of environment; keep one of the two")
         return DISTRIBUTED[spelt_under]
     if framework is NOTHING:
-        what = f"needs a framework together with environment: one of {known}"
+        what = f"needs a framework together with environment: one of {frameworks}"
         notes.error(replicas, what, key=True)
     elif name not in DISTRIBUTED:
         hint = guess(name, tuple(DISTRIBUTED))
-        notes.error(framework, f"{quoted(name)} connects no replicas; one of {known} does{hint}")
+        notes.error(
+            framework, f"{quoted(name)} connects no replicas; one of {frameworks} does{hint}"
+        )
     return DISTRIBUTED.get(name)
 
 
@@ -395,8 +397,10 @@ def _read_params(
 
     overrides: the command line's
     """
-    own = {name: each for name, each in document.entries.items() if name in _PARAMS}
-    fields = read(document.with_value(own), notes, dict.fromkeys(_PARAMS, given), camel=False)
+    param_entries = {name: entry for name, entry in document.entries.items() if name in _PARAMS}
+    fields = read(
+        document.with_value(param_entries), notes, dict.fromkeys(_PARAMS, given), camel=False
+    )
     written, declarations = fields.get("params"), fields.get("declarations")
     if written is not None and declarations is not None:
         notes.error(declarations, "are params by their older name; keep one of the two", key=True)
@@ -417,7 +421,7 @@ def _jsonable(item: Item) -> Any:
         return {key: _jsonable(child) for key, child in item.value.items()}
     if isinstance(item.value, tuple):
         return [_jsonable(child) for child in item.value]
-    known = truth(item)
-    if known is not None or not isinstance(item.value, Disputed):
-        return item.value if known is None else known
+    truth_value = truth(item)
+    if truth_value is not None or not isinstance(item.value, Disputed):
+        return item.value if truth_value is None else truth_value
     return item.text

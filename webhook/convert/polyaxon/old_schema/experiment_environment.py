@@ -89,18 +89,18 @@ def environment(item: Item, notes: Notes, *, distributable: bool) -> Environment
         fields.get("resources", {}),
         pick(fields, OLD),
         pick(fields, ("image_pull_secrets",)),
-        [each for name in pick(fields, _REFERENCES) for each in fields[name]],
+        [reference for name in pick(fields, _REFERENCES) for reference in fields[name]],
         fields.get("maxRestarts"),
     )
     if "serviceAccount" in fields:
         result.pod = {"serviceAccountName": fields["serviceAccount"], **result.pod}
     if oldest := pick(fields, _OLDEST):
         result.replicas, result.spelt_under = item.with_value(oldest), "tensorflow"
-    for name, found in pick(fields, _PLACES).items():
+    for name, replicas in pick(fields, _PLACES).items():
         if result.replicas is not None:
-            notes.error(found, _TWICE, key=True)
+            notes.error(replicas, _TWICE, key=True)
         else:
-            result.replicas, result.spelt_under = found, name
+            result.replicas, result.spelt_under = replicas, name
     return result
 
 
@@ -117,23 +117,23 @@ def tasks(item: Item, notes: Notes, *, with_ps: bool) -> dict[str, dict[str, Dra
     names = (WORKER, PS) if with_ps else (WORKER,)
     table = {**_OF_TASKS, **{field: given for name in names for field in _FIELDS[name]}}
     fields = read(item, notes, table, camel=False)
-    found = {name: _task(name, item, fields, notes) for name in names}
-    return {name: task for name, task in found.items() if task}
+    task_by_name = {name: _task(name, item, fields, notes) for name in names}
+    return {name: task for name, task in task_by_name.items() if task}
 
 
 def _task(name: str, item: Item, fields: Mapping[str, Item], notes: Notes) -> dict[str, Draft]:
-    own = [fields.get(to_camel(each), NOTHING) for each in _FIELDS[name]]
-    count, common, older, entries, bare = own
+    items = [fields.get(to_camel(field), NOTHING) for field in _FIELDS[name]]
+    count, common, older, entries, bare = items
     number = want_whole(count, notes) if count is not NOTHING else None
     settings = _read_replica(common, notes)
     if asked := resources(older, notes):
         settings.setdefault("resources", asked)
     by_index = [
         *_single(entries, notes, partial(_read_replica, single=True)),
-        *_single(bare, notes, lambda *own: non_empty(resources=resources(*own))),
+        *_single(bare, notes, lambda *arguments: non_empty(resources=resources(*arguments))),
     ]
     if count is NOTHING and (settings or by_index):
-        where = next((each for each in (common, older) if each is not NOTHING), item)
+        where = next((candidate for candidate in (common, older) if candidate is not NOTHING), item)
         notes.warning(where, f"it has no replicas: {_FIELDS[name][0]} is not given")
     has_some = number is not None and number.value
     return non_empty(count=number, **settings, byIndex=by_index) if has_some else {}
@@ -159,8 +159,10 @@ def _read_replica(item: Item, notes: Notes, *, single: bool = False) -> dict[str
     """Read one entry; a single replica's fields replace those of its task."""
     fields = read(item, notes, _REPLICA, camel=False)
     # Empty resources count, too: a single replica then requests none.
-    own = fields.get("resources")
-    asked: dict[str, Draft] = {"resources": resources(own, notes)} if own else {}
+    resources_item = fields.get("resources")
+    asked: dict[str, Draft] = (
+        {"resources": resources(resources_item, notes)} if resources_item else {}
+    )
     where = pick(fields, OLD)
     if not single:
         return non_empty(**asked, environment=where)
@@ -181,13 +183,13 @@ _SIDES: Final = {"requests": "request", "limits": "limit"}
 
 def resources(item: Item, notes: Notes) -> dict[str, Draft]:
     sides: dict[str, dict[str, Item]] = {side: {} for side in _SIDES}
-    for kind, own in read(item, notes, dict.fromkeys(_RESOURCES, given), camel=False).items():
+    for kind, kind_item in read(item, notes, dict.fromkeys(_RESOURCES, given), camel=False).items():
         name, unit = _RESOURCES[kind]
         if kind == "tpu":
-            notes.warning(own, _TPU)
+            notes.warning(kind_item, _TPU)
         want = want_whole if kind in _DEVICES else want_number
-        spellings = [each for pair in _SIDES.items() for each in pair]
-        amounts = read(own, notes, dict.fromkeys(spellings, want), camel=False)
+        spellings = [spelling for pair in _SIDES.items() for spelling in pair]
+        amounts = read(kind_item, notes, dict.fromkeys(spellings, want), camel=False)
         for side, shorter in _SIDES.items():
             if side in amounts and shorter in amounts:
                 notes.error(amounts[shorter], f"is {side} once more; keep one of the two", key=True)
@@ -195,13 +197,15 @@ def resources(item: Item, notes: Notes) -> dict[str, Draft]:
             if amount.value:
                 text = f"{amount.value:.6f}".rstrip("0").rstrip(".")
                 sides[side][name] = amount.with_text(f"{text}{unit}")
-        asked, limit = (found.get(name) for found in sides.values())
+        asked, limit = (side_amounts.get(name) for side_amounts in sides.values())
         if kind not in _DEVICES or asked is None:
             continue
         # Devices cannot be overcommitted: a request needs a limit, and the same one.
         if limit is None:
             sides["limits"][name] = asked
-            notes.warning(own, "Kubernetes wants a limit for devices; it is set to the request")
+            notes.warning(
+                kind_item, "Kubernetes wants a limit for devices; it is set to the request"
+            )
         elif asked.value != limit.value:
             notes.error(asked, _GPU_DIFFERENT)
     return {side: amounts for side, amounts in sides.items() if amounts}
@@ -230,7 +234,7 @@ _ENVIRONMENT: Final[Mapping[str, FieldReader]] = {
     "index": ignored,
     **dict.fromkeys(("persistence", "outputs", "data_refs", "artifact_refs"), _STORES),
     "service_account": given,
-    "image_pull_secrets": lambda item, notes: [{"name": each} for each in _names(item, notes)],
+    "image_pull_secrets": lambda item, notes: [{"name": secret} for secret in _names(item, notes)],
     **_REFERENCES,
     "max_restarts": want_whole,
 }
