@@ -25,14 +25,16 @@ def _names_of_modules() -> frozenset[str]:
 
     IPython adds names of its own to the builtins of this one, such as get_ipython, and hides two.
     """
-    of = {name: getattr(value, "__module__", None) for name, value in vars(builtins).items()}
-    own = {
+    module_by_name = {
+        name: getattr(value, "__module__", None) for name, value in vars(builtins).items()
+    }
+    library_names = {
         name
-        for name, module in of.items()
+        for name, module in module_by_name.items()
         if (module or "builtins").partition(".")[0] in sys.stdlib_module_names
     }
-    own -= {"_", "__IPYTHON__"}
-    return frozenset({*own, "exit", "quit", "__file__", "__builtins__"})
+    library_names -= {"_", "__IPYTHON__"}
+    return frozenset({*library_names, "exit", "quit", "__file__", "__builtins__"})
 
 
 def program_of(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str:

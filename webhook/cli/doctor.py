@@ -47,7 +47,7 @@ def _words() -> list[str]:
     "checks",
     multiple=True,
     metavar="NAME",
-    callback=lambda _, __, given: tuple(each.replace("-", " ") for each in given),
+    callback=lambda _, __, given: tuple(check.replace("-", " ") for check in given),
     shell_complete=words_of(_words),
     help="Only show findings of this check, such as unplaced-pods. Repeatable. Default: all.",
 )

@@ -208,7 +208,7 @@ async def _foretell(
     client: Client,
     objects: Mapping[Key, dict[str, object]],
     *,
-    own: bool,
+    own_policies: bool,
     before: LastTime | None,
     namespace: str,
     whole: bool,
@@ -219,10 +219,12 @@ async def _foretell(
     """
     from webhook.installation.preparation import foretell, prepare
 
-    ready = await prepare(client, objects, own_policies=own, before=before, namespace=namespace)
+    ready = await prepare(
+        client, objects, own_policies=own_policies, before=before, namespace=namespace
+    )
     print_notes([*ready.notes, *await ready.losses(client)])
-    for each in ready.obstacles:
-        say("error", each)
+    for obstacle in ready.obstacles:
+        say("error", obstacle)
     return ready, await foretell(client, ready) if whole else {}
 
 

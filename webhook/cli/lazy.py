@@ -53,13 +53,13 @@ class LazyGroup(click.Group):
         """Complete the subcommands that --help lists, from the tables: none is imported."""
         from click.shell_completion import CompletionItem
 
-        own = [
+        completion_items = [
             CompletionItem(name, help=text)
             for heading, table in self._sections.items()
             for name, text in table.items()
             if heading != HIDDEN and name.startswith(incomplete)
         ]
-        return [*own, *click.Command.shell_complete(self, ctx, incomplete)]
+        return [*completion_items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one. An unknown name gives None."""

@@ -34,8 +34,12 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            paths = [each.metavar for each in self.params if isinstance(each, click.Argument)]
-            if error.option_name == "-f" and any("PATH" in (each or "") for each in paths):
+            paths = [
+                parameter.metavar
+                for parameter in self.params
+                if isinstance(parameter, click.Argument)
+            ]
+            if error.option_name == "-f" and any("PATH" in (path or "") for path in paths):
                 text = "No such option '-f': give the path alone."
                 raise click.NoSuchOption(error.option_name, text, ctx=error.ctx) from None
             near = [

@@ -215,20 +215,20 @@ class WorkloadExecutor:
         """
         by_replica = sets_of_replicas(queue.workload) if queue.workload else {}
         tried = set()
-        for each in pods:
-            name = pod_set_of(queue.workload, by_replica, each.role, each.index)
+        for creation in pods:
+            name = pod_set_of(queue.workload, by_replica, creation.role, creation.index)
             update = queue.updates.get(name)
-            if update is None or (name, each.history) in tried:
+            if update is None or (name, creation.history) in tried:
                 continue
-            tried.add((name, each.history))
-            pod = plan.pod(each.role, each.index, each.attempt, each.history)
+            tried.add((name, creation.history))
+            pod = plan.pod(creation.role, creation.index, creation.attempt, creation.history)
             try:
                 placed = await self._try(run, updated(pod, update))
             except _RefusedError:
                 # The creation itself will say so.
                 continue
-            replica = run.pod_name(each.role, each.index)
-            if why := overridden(f"{each.role} {each.index}", placed, update):
+            replica = run.pod_name(creation.role, creation.index)
+            if why := overridden(f"{creation.role} {creation.index}", placed, update):
                 return Refusal(replica, PLACEMENT_CHANGED, why)
         return None
 

@@ -247,7 +247,9 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
         if bundle is not None:
             credit = provenance.credits_of(bundle.policies, bundle.settings, placement)
             content = {"policies": credit}
-            if removers := [each.policy for each in bundle.of(AllowedSetting) if each.remove]:
+            if removers := [
+                setting.policy for setting in bundle.of(AllowedSetting) if setting.remove
+            ]:
                 taken = merged.removed if merged else {}
                 if removed := stamp.removed_texts(received.own, taken, removers):
                     content["removed"] = removed

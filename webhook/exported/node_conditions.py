@@ -203,8 +203,8 @@ def pieces(
 
 def _entries(members: Sequence[PositionedSetting[MemberSetting]], *, defaults: bool) -> str:
     entries = []
-    for one, stands in standing(members):
-        setting = one.setting
+    for positioned, stands in standing(members):
+        setting = positioned.setting
         if setting.is_default != defaults:
             continue
         key, free = text(setting.key), var("free")
@@ -345,10 +345,10 @@ def _soft(
     number = 0
     defaults = [w for w in required if w.setting.is_default]
     groups = []
-    for one, stands in standing(defaults):
-        together = _beside(terms, cel.data(one.setting.terms))
+    for positioned, stands in standing(defaults):
+        together = _beside(terms, cel.data(positioned.setting.terms))
         left = satisfiable(together, var("hard_selector"))
-        groups.append((f"{stands} && !{var('own_required')} && {left}", one.setting.terms))
+        groups.append((f"{stands} && !{var('own_required')} && {left}", positioned.setting.terms))
     groups += [
         (choice.when, choice.setting.condition)
         for choice in chosen

@@ -45,8 +45,8 @@ def maps(settings: PositionedSettings, stamp: str) -> Piece:
         name = field.name
         mine = [w for w in of_type(settings, MemberSetting) if w.setting.map == name]
         entries = [cel.entry(names.PLACEMENT, stamp)] if name == "annotations" else []
-        for one, stands in standing(mine):
-            setting = one.setting
+        for positioned, stands in standing(mine):
+            setting = positioned.setting
             when = every([stands, *_changes(setting)])
             entries.append(list_if(when, cel.entry(setting.key, setting.value)))
         if not entries:
@@ -89,8 +89,8 @@ def scalars(settings: PositionedSettings, default_priority_class: str) -> Piece:
     checks: list[Check] = []
     mine = of_type(settings, ScalarSetting)
     exact = [w for w in mine if w.setting.row.requirement == "equal"]
-    for one, stands in (*standing(exact), *_within_maxima(mine, variables)):
-        setting = one.setting
+    for positioned, stands in (*standing(exact), *_within_maxima(mine, variables)):
+        setting = positioned.setting
         row, value = setting.row, data(setting.value)
         fixed = setting.part == "overrides" and row.overrides == "reject"
         change = [stands, f"{_own(row)} {'>' if setting.is_maximum else '!='} {value}"]
@@ -181,9 +181,11 @@ def lists(settings: PositionedSettings, chosen: Sequence[ConditionalCapacity]) -
         pod_entries = f"object.spec.?affinity.?{kind}.?{key}.orValue([])"
         mine = [w for w in of_type(settings, ListSetting) if w.setting.name == name]
         entries = []
-        for one, stands in standing(mine):
-            when = f"{stands} && size({pod_entries}) == 0" if one.setting.is_default else stands
-            entries.append(list_if(when, cel.data(one.setting.entries)))
+        for positioned, stands in standing(mine):
+            when = (
+                f"{stands} && size({pod_entries}) == 0" if positioned.setting.is_default else stands
+            )
+            entries.append(list_if(when, cel.data(positioned.setting.entries)))
         if name == PREFERRED_NODES:
             entries += [
                 list_if(
@@ -240,16 +242,16 @@ def spread(settings: PositionedSettings) -> Piece:
     variables = {"own_spread": "object.spec.?topologySpreadConstraints.orValue([])"}
     changes: list[str] = []
     operations: list[str] = []
-    for one, stands in standing(mine):
-        constraint = cel.data(one.setting.constraint)
+    for positioned, stands in standing(mine):
+        constraint = cel.data(positioned.setting.constraint)
         when = [f"!{var('bound')}", stands, f"!({constraint} in {pod_spread})"]
-        if one.setting.is_default:
+        if positioned.setting.is_default:
             when.append(f"size({pod_spread}) == 0")
         name = f"spread{len(changes)}"
         variables[name] = every(when)
         changes.append(var(name))
         pairs = f'{pod_spread}.map(c, c.topologyKey + " " + c.whenUnsatisfiable)'
-        at = f"{pairs}.indexOf({text(' '.join(one.setting.pair))})"
+        at = f"{pairs}.indexOf({text(' '.join(positioned.setting.pair))})"
         replacement = cel.replace(f"{text(f'{path}/')} + string({at})", constraint)
         operations.append(
             f"(!{var(name)} ? [] : {at} < 0 ? [{add(text(f'{path}/-'), constraint)}] : "

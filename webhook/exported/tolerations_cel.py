@@ -94,7 +94,7 @@ def steps(
 ) -> Steps:
     """Return the operations, in the order in which they are applied, and their variables."""
     mine = of_type(settings, TolerationSetting)
-    stands = [(one.setting, when) for one, when in standing(mine)]
+    stands = [(positioned.setting, when) for positioned, when in standing(mine)]
     variables = {"own_tolerations": "object.spec.?tolerations.orValue([])"}
     added = cel.some([_filled_in(seconds), _NAMED, _PRESSURE % _SAME])
     variables["untouched"] = f"{var('own_tolerations')}.all(t, {added})"

@@ -67,7 +67,9 @@ class Preparation(NamedTuple):
     def unwanted(self) -> list[Key]:
         """Return what an earlier installation has applied, and this one deletes."""
         return sorted(
-            key for key, each in self.live.items() if key not in self.objects and applied(each)
+            key
+            for key, live_object in self.live.items()
+            if key not in self.objects and applied(live_object)
         )
 
     async def losses(self, client: Client) -> list[str]:
@@ -132,7 +134,9 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
                 return "unknown"
 
     policies = ready.policies
-    found: dict[Key, Forecast] = {key: "created" for key in ready.objects if not of_key(key)}
+    forecast_by_key: dict[Key, Forecast] = {
+        key: "created" for key in ready.objects if not of_key(key)
+    }
     forecasts: tuple[tuple[Iterable[Key], Forecast], ...] = (
         (policies.writes, "changed"),
         (policies.new, "created"),
@@ -140,10 +144,10 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
         (ready.kept, "kept"),
     )
     for keys, forecast in forecasts:
-        found |= dict.fromkeys(keys, forecast)
-    asked = [key for key in ready.live if key in found and key not in ready.kept]
-    found |= zip(asked, await asyncio.gather(*map(write, asked)), strict=True)
-    return dict(sorted(found.items())) | dict.fromkeys(ready.unwanted, "deleted")
+        forecast_by_key |= dict.fromkeys(keys, forecast)
+    asked = [key for key in ready.live if key in forecast_by_key and key not in ready.kept]
+    forecast_by_key |= zip(asked, await asyncio.gather(*map(write, asked)), strict=True)
+    return dict(sorted(forecast_by_key.items())) | dict.fromkeys(ready.unwanted, "deleted")
 
 
 async def _foretell_write(client: Client, key: Key, live: Json, wanted: Json) -> Forecast:

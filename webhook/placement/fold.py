@@ -48,7 +48,7 @@ def fold(
     """
     folding = _Folding()
     # The pod's author chooses how many keys there are; only these can meet a setting.
-    restricted = {key for each in settings for key in each.node_keys} if ahead else ()
+    restricted = {key for setting in settings for key in setting.node_keys} if ahead else ()
     for part in PARTS:
         if part == "overrides":
             folding.add_with_node([setting for setting in ahead if setting.key in restricted])
@@ -92,7 +92,9 @@ class _Folding:
     def _rival(self, setting: PlacementSetting) -> PlacementSetting | None:
         """Return the accepted setting that leaves no room for this one."""
         kind = type(setting)
-        rivals = (each for each in self.standing if type(each) is kind and each.precludes(setting))
+        rivals = (
+            rival for rival in self.standing if type(rival) is kind and rival.precludes(setting)
+        )
         return next(rivals, None)
 
     def _lose(self, setting: PlacementSetting, rival: PlacementSetting) -> None:
@@ -150,15 +152,15 @@ class _Folding:
         """
         if _obstacle([setting]):
             return []
-        found = [other for other in self.standing if other.limits_nodes]
-        rival = next((other for other in found if _obstacle([other, setting])), None)
+        settings = [other for other in self.standing if other.limits_nodes]
+        rival = next((other for other in settings if _obstacle([other, setting])), None)
         if rival is not None:
             return [rival]
-        for candidate in list(found):
-            others = [other for other in found if other is not candidate]
+        for candidate in list(settings):
+            others = [other for other in settings if other is not candidate]
             if _obstacle([*others, setting]):
-                found = others
-        return found
+                settings = others
+        return settings
 
     def _against(self, others: Sequence[PlacementSetting]) -> str:
         """With which policies a setting cannot be met, by name."""

@@ -40,7 +40,7 @@ def merge(
     tolerations = _without_prevented(bundle, pod.tolerations, capacity, context, ledger)
     result = with_seconds(tolerations, bundle.specific) if bundle.specific else tolerations
     # Most bundles have no such setting, and most pods have tolerations that others added.
-    has_own = any(each.if_null for each in bundle.of(TolerationSetting)) and _any_own(
+    has_own = any(setting.if_null for setting in bundle.of(TolerationSetting)) and _any_own(
         tolerations, context
     )
     for setting in bundle.of(TolerationSetting):
@@ -68,8 +68,8 @@ def allowed(
     word.
     """
     added = [setting.toleration for setting in bundle.of(TolerationSetting)]
-    for each in bundle.of(CapacitySetting):
-        added += each.tolerated
+    for capacity in bundle.of(CapacitySetting):
+        added += capacity.tolerated
     given = [pattern_of(toleration) for toleration in added]
     not_own = plugin_tolerations.added(context.facts)
 
@@ -95,9 +95,11 @@ def allowed(
             ledger.reject(setting, f"the pod tolerates {_shown(wrong)}: {cure}; {may}")
         else:
             ledger.note(setting, "kept", "the pod tolerates nothing else")
-        for each in asked:
-            if each.mode.tolerates and (wrong := others(each.capacity.tolerations, setting)):
-                request = f"annotation {each.capacity.name}={each.mode}"
+        for capacity in asked:
+            if capacity.mode.tolerates and (
+                wrong := others(capacity.capacity.tolerations, setting)
+            ):
+                request = f"annotation {capacity.capacity.name}={capacity.mode}"
                 ledger.reject(setting, f"{request} adds {_shown(wrong)}: remove it; {may}")
     return pod if left == pod.tolerations else pod._replace(tolerations=left)
 

@@ -72,8 +72,8 @@ def judge_node(bundle: Bundle, pod: PodPlacement, node: Node | None, ledger: Led
     nothing that is written into it would hold: what cannot be judged by the node rejects it too.
     Any other pod that names its node leaves the scheduler to hold what is not known here.
     """
-    others = [each for each in bundle.accepted if each not in bundle.on_nodes]
-    others.sort(key=lambda each: each.row.name)
+    others = [setting for setting in bundle.accepted if setting not in bundle.on_nodes]
+    others.sort(key=lambda setting: setting.row.name)
     for setting in (*bundle.on_nodes, *others):
         if setting.part != "requirements" or not setting.scheduler_holds:
             continue

@@ -41,47 +41,62 @@ def credits_of(
 
 def has_condition(final: PodPlacement, terms: Sequence[Term]) -> bool:
     """Return whether every term of a pod's required affinity implies one of these."""
-    own = [term for term in final.required or () if not node_affinity.is_empty(term)]
-    return bool(own) and all(node_affinity.implied(own, terms))
+    pod_terms = [term for term in final.required or () if not node_affinity.is_empty(term)]
+    return bool(pod_terms) and all(node_affinity.implied(pod_terms, terms))
 
 
 def without_field(
-    own: PodPlacement, field: str, classes: Mapping[str, CapacityClass]
+    placement: PodPlacement, field: str, classes: Mapping[str, CapacityClass]
 ) -> PodPlacement | None:
     """Return the placement without the field's value; None if its name is not specific enough."""
     if field in SCALARS:
         changed: dict[str, Any] = {SCALARS[field].attribute: SCALARS[field].silent}
-        return own._replace(**changed)
-    found = _MEMBER.fullmatch(field)
-    if found is None:
+        return placement._replace(**changed)
+    match = _MEMBER.fullmatch(field)
+    if match is None:
         return None
-    holder, key = found.groups()
+    holder, key = match.groups()
     if holder in MAPS:
         attribute = MAPS[holder].attribute
-        members = getattr(own, attribute).items()
+        members = getattr(placement, attribute).items()
         changed = {attribute: {name: value for name, value in members if name != key}}
-        return own._replace(**changed)
+        return placement._replace(**changed)
     if holder == "tolerations":
-        left = [each for each in own.tolerations if (each.get("key") or "*") != key]
-        return own._replace(tolerations=left)
+        left = [
+            toleration
+            for toleration in placement.tolerations
+            if (toleration.get("key") or "*") != key
+        ]
+        return placement._replace(tolerations=left)
     if holder == "topologySpreadConstraints":
-        spread = [each for each in own.topology_spread if ",".join(spread_pair(each)) != key]
-        return own._replace(topology_spread=spread)
+        spread = [
+            constraint
+            for constraint in placement.topology_spread
+            if ",".join(spread_pair(constraint)) != key
+        ]
+        return placement._replace(topology_spread=spread)
     if holder == "capacity" and key in classes:
-        return without_class(own, classes[key], None)
+        return without_class(placement, classes[key], None)
     return None
 
 
-def without_class(own: PodPlacement, capacity: CapacityClass, weight: int | None) -> PodPlacement:
+def without_class(
+    placement: PodPlacement, capacity: CapacityClass, weight: int | None
+) -> PodPlacement:
     """Return the placement without tolerations of a class and, with a weight, its preferences."""
-    left = [each for each in own.tolerations if each not in capacity.tolerations]
-    result = own._replace(tolerations=left)
+    left = [
+        toleration for toleration in placement.tolerations if toleration not in capacity.tolerations
+    ]
+    result = placement._replace(tolerations=left)
     if weight is not None:
         result = without_entries(result, PREFERRED_NODES, capacity.preferences(weight))
     return result
 
 
-def without_entries(own: PodPlacement, name: str, entries: Sequence[object]) -> PodPlacement:
+def without_entries(placement: PodPlacement, name: str, entries: Sequence[object]) -> PodPlacement:
     """Return the placement without entries of an affinity list."""
-    left = {**own.lists, name: [each for each in own.lists.get(name, ()) if each not in entries]}
-    return own._replace(lists={key: left[key] for key in AFFINITY_LISTS if left.get(key)})
+    left = {
+        **placement.lists,
+        name: [entry for entry in placement.lists.get(name, ()) if entry not in entries],
+    }
+    return placement._replace(lists={key: left[key] for key in AFFINITY_LISTS if left.get(key)})

@@ -201,12 +201,12 @@ class PlacementSetting:
     def holds_in(self, final: PodPlacement) -> bool:
         """Return whether a pod has what the setting sets, whoever set it."""
 
-    def undone(self, own: PodPlacement) -> PodPlacement:
+    def undone(self, placement: PodPlacement) -> PodPlacement:
         """Return a placement that holds the setting without it.
 
         A `condition` stays: several may share requirements of a term.
         """
-        return without_field(own, self.field, {}) or own
+        return without_field(placement, self.field, {}) or placement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,8 +346,8 @@ class TolerationSetting(PlacementSetting):
 
     def agrees(self, other: Self) -> bool:
         # They differ only where both are about the same taints and give other seconds.
-        one, two = normal(self.toleration), normal(other.toleration)
-        return one.reach != two.reach or one.seconds == two.seconds
+        first, second = normal(self.toleration), normal(other.toleration)
+        return first.reach != second.reach or first.seconds == second.seconds
 
     @property
     def tolerated(self) -> Sequence[Toleration]:
@@ -356,8 +356,10 @@ class TolerationSetting(PlacementSetting):
     def holds_in(self, final: PodPlacement) -> bool:
         return self.toleration in final.tolerations
 
-    def undone(self, own: PodPlacement) -> PodPlacement:
-        return own._replace(tolerations=[t for t in own.tolerations if t != self.toleration])
+    def undone(self, placement: PodPlacement) -> PodPlacement:
+        return placement._replace(
+            tolerations=[t for t in placement.tolerations if t != self.toleration]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -481,11 +483,11 @@ class ListSetting(PlacementSetting):
         return self.name in REQUIRED_LISTS
 
     def holds_in(self, final: PodPlacement) -> bool:
-        own = final.lists.get(self.name, ())
-        return all(entry in own for entry in self.entries)
+        entries = final.lists.get(self.name, ())
+        return all(entry in entries for entry in self.entries)
 
-    def undone(self, own: PodPlacement) -> PodPlacement:
-        return without_entries(own, self.name, self.entries)
+    def undone(self, placement: PodPlacement) -> PodPlacement:
+        return without_entries(placement, self.name, self.entries)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -610,13 +612,13 @@ class CapacitySetting(PlacementSetting):
         if self.mode.does_nothing or (terms is not None and not has_condition(final, terms)):
             return False
         if self.mode.prefers:
-            own = final.lists.get(PREFERRED_NODES, ())
-            if not all(term in own for term in self.capacity.preferences(self.weight)):
+            preferences = final.lists.get(PREFERRED_NODES, ())
+            if not all(term in preferences for term in self.capacity.preferences(self.weight)):
                 return False
-        return all(covered(each, final.tolerations) for each in self.tolerated)
+        return all(covered(toleration, final.tolerations) for toleration in self.tolerated)
 
-    def undone(self, own: PodPlacement) -> PodPlacement:
-        return without_class(own, self.capacity, self.weight)
+    def undone(self, placement: PodPlacement) -> PodPlacement:
+        return without_class(placement, self.capacity, self.weight)
 
     def gives_up(self, history: History) -> bool:
         rule = self.fallback
@@ -633,7 +635,9 @@ def is_selector(setting: PlacementSetting) -> TypeGuard[MemberSetting]:
 
 def written_by_class(capacity: CapacityClass) -> Iterator[str]:
     """Yield the fields of a pod that a capacity class may set."""
-    yield from (f"tolerations[{each.get('key') or '*'}]" for each in capacity.tolerations)
+    yield from (
+        f"tolerations[{toleration.get('key') or '*'}]" for toleration in capacity.tolerations
+    )
     yield REQUIRED_NODES
     yield PREFERRED_NODES
 

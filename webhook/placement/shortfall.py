@@ -138,9 +138,12 @@ def _apart(
     for at in range(len(conditions)):
         for other in range(at):
             if not met[at] & met[other]:
-                one, two = conditions[other], conditions[at]
-                what = f"{one} matches {numbers[other]} and {two} {numbers[at]}, but none has both"
-                return Shortfall(what, (one, two))
+                first, second = conditions[other], conditions[at]
+                what = (
+                    f"{first} matches {numbers[other]} and {second} {numbers[at]}, but none "
+                    "has both"
+                )
+                return Shortfall(what, (first, second))
     named = _rarest(conditions, numbers)
     of_each = {id(c): number for c, number in zip(conditions, numbers, strict=True)}
     single = ", ".join(f"{condition} matches {of_each[id(condition)]}" for condition in named)

@@ -242,14 +242,14 @@ class IndexCache:
 
         A new one takes as long as to try all policies with some ten pods.
         """
-        index, known, _ = self._last
-        unindexed = [at for at, each in enumerate(policies) if id(each) not in known]
-        gone = len(known) + len(unindexed) - len(policies)
-        places = {id(each): at for at, each in enumerate(policies)}
-        if not known or max(gone, len(unindexed)) > MOST_UNINDEXED:
-            index, known, unindexed = Index(matches()), places, []
-            self._last = index, known, policies
-        return MovedIndex(index, [places.get(each) for each in known], unindexed)
+        index, position_by_id, _ = self._last
+        unindexed = [at for at, policy in enumerate(policies) if id(policy) not in position_by_id]
+        gone = len(position_by_id) + len(unindexed) - len(policies)
+        places = {id(policy): at for at, policy in enumerate(policies)}
+        if not position_by_id or max(gone, len(unindexed)) > MOST_UNINDEXED:
+            index, position_by_id, unindexed = Index(matches()), places, []
+            self._last = index, position_by_id, policies
+        return MovedIndex(index, [places.get(position) for position in position_by_id], unindexed)
 
 
 _EMPTY: Final = Index(())

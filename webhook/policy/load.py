@@ -84,16 +84,18 @@ def judge_documents(
     of_kind: dict[str, list[Document]] = {}
     for document in good:
         of_kind.setdefault(document.model.kind, []).append(document)
-    own = {(kind, d.model.metadata.name) for kind, listed in of_kind.items() for d in listed}
+    names_of_kinds = {
+        (kind, d.model.metadata.name) for kind, listed in of_kind.items() for d in listed
+    }
     # An invalid class is reported at the class, not where it is named.
-    named = documents.broken | own
+    named = documents.broken | names_of_kinds
     class_names = {name for kind, name in named if kind == CLASS_KIND}
     classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), class_names)
     sources = of_kind.get(SOURCE_KIND, ())
     findings = sorted(
         [
             *documents.findings,
-            *(collisions(good) if len(own) < len(good) else ()),
+            *(collisions(good) if len(names_of_kinds) < len(good) else ()),
             *wrong_classes,
             *unknown_classes(of_kind.get(POLICY_KIND, ()), class_names),
             *source_faults(sources),

@@ -67,7 +67,7 @@ class _Names:
             itertools.product(self.globs, other.all),
             itertools.product(other.globs, self.literals),
         )
-        return not any(overlap(one, two) for one, two in pairs)
+        return not any(overlap(left, right) for left, right in pairs)
 
 
 class MatchedPods:
@@ -151,8 +151,12 @@ class MatchedPods:
         if {self._leads, other._leads} == {True, False}:
             return True
         for name in _VALUE:
-            one, two = self._words.get(name), other._words.get(name)
-            if one is not None and two is not None and one.isdisjoint(two):
+            own_words, other_words = self._words.get(name), other._words.get(name)
+            if (
+                own_words is not None
+                and other_words is not None
+                and own_words.isdisjoint(other_words)
+            ):
                 return True
         for name, within in self._within.items():
             if name in other._within and within.apart(other._within[name]):
@@ -269,23 +273,23 @@ def shared(some: Sequence[str], others: Sequence[str]) -> Sequence[str]:
     return list(shared_names)
 
 
-def overlap(one: str, two: str) -> bool:
+def overlap(left: str, right: str) -> bool:
     """Return whether an object can have a name that two globs or names both match.
 
     True also for a few pairs whose shared names would all be too long or begin with "-".
     """
-    first, second = literal(one), literal(two)
+    first, second = literal(left), literal(right)
     if not first.startswith(second) and not second.startswith(first):
         return False
     # A name begins and ends with a letter or a digit.
-    if "-" in {one[0], one[-1], two[0], two[-1]}:
+    if "-" in {left[0], left[-1], right[0], right[-1]}:
         return False
-    if "*" in one and "*" in two:
+    if "*" in left and "*" in right:
         # The * of each glob matches everything between the ends of the other.
-        heads = zip(one.split("*", 1)[0], two.split("*", 1)[0], strict=False)
-        tails = zip(one.rsplit("*", 1)[1][::-1], two.rsplit("*", 1)[1][::-1], strict=False)
+        heads = zip(left.split("*", 1)[0], right.split("*", 1)[0], strict=False)
+        tails = zip(left.rsplit("*", 1)[1][::-1], right.rsplit("*", 1)[1][::-1], strict=False)
         return all(a == b or "?" in (a, b) for a, b in itertools.chain(heads, tails))
-    wide, narrow = (one, two) if "*" in one else (two, one)
+    wide, narrow = (left, right) if "*" in left else (right, left)
     # This matches the globs without a * that share a name with the wide one.
     return _compiled(wide, ".", "[{}?]").fullmatch(narrow) is not None
 

@@ -32,7 +32,7 @@ def is_of(capacity: CapacityClass, node: Node) -> bool:
 
 def tolerations_of(settings: Iterable[PlacementSetting]) -> list[Toleration]:
     """Return what the settings tolerate."""
-    return [each for setting in settings for each in setting.tolerated]
+    return [toleration for setting in settings for toleration in setting.tolerated]
 
 
 def with_runtime_class(
@@ -43,11 +43,11 @@ def with_runtime_class(
     `runtime_classes` are node.k8s.io/v1 RuntimeClasses by name; of another class its name stays.
     """
     for setting in settings:
-        found = runtime_classes.get(runtime_class_of(setting))
-        if found is None:
+        runtime_class = runtime_classes.get(runtime_class_of(setting))
+        if runtime_class is None:
             yield setting
             continue
-        scheduling = found.get("scheduling") or {}
+        scheduling = runtime_class.get("scheduling") or {}
         policy, part = setting.policy, setting.part
         for key, value in (scheduling.get("nodeSelector") or {}).items():
             yield MemberSetting(policy=policy, part=part, map="nodeSelector", key=key, value=value)

@@ -217,7 +217,9 @@ class PolicySet:
 
     @cached_property
     def _index(self) -> MovedIndex:
-        return self._indexes.index(self.policies, lambda: [each.wanted for each in self.policies])
+        return self._indexes.index(
+            self.policies, lambda: [policy.wanted for policy in self.policies]
+        )
 
     def indexed(self) -> Self:
         """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
@@ -390,11 +392,13 @@ class Compiler:
         result = []
         for model in models:
             name = model.metadata.name
-            known = self._policies.get(name)
-            if not (known and known[0] is model and (same or _of_classes(known[1], classes))):
-                known = model, _compiled(model, classes)
-            current[name] = known
-            result.append(known[1])
+            compiled = self._policies.get(name)
+            if not (
+                compiled and compiled[0] is model and (same or _of_classes(compiled[1], classes))
+            ):
+                compiled = model, _compiled(model, classes)
+            current[name] = compiled
+            result.append(compiled[1])
         self._policies = current
         self._compiled_with = classes
         return result

@@ -41,8 +41,8 @@ def announce_condition(
     """Yield one Event for each new message of a condition with this status, not for each
     reconcile."""
     if condition and condition.status == status:
-        known = {each.type: each.message for each in run.status.conditions}
-        if known.get(condition.type) != condition.message:
+        message_by_type = {condition.type: condition.message for condition in run.status.conditions}
+        if message_by_type.get(condition.type) != condition.message:
             yield Announcement("Warning", condition.reason, condition.message)
 
 

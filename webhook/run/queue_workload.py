@@ -223,7 +223,9 @@ def overridden(pods: str, placed: JsonObject, update: PodUpdate) -> str:
                 f"policies of now, or label the namespace {names.KUEUE}={names.KUEUE_KEEP}"
             )
     kept = placed["spec"].get("tolerations") or ()
-    removed = [json.dumps(each) for each in update.tolerations if each not in kept]
+    removed = [
+        json.dumps(toleration) for toleration in update.tolerations if toleration not in kept
+    ]
     if not removed:
         return ""
     return (

@@ -70,7 +70,7 @@ def command(paths: tuple[Where, ...], kubeconfig: Kubeconfig, output: str) -> No
             if output == "wide"
             else table(("name", "system", "marked by"), [*map(_cells, rows)])
         ),
-        names=lambda: (kubectl_name(names.GROUP, names.SOURCE_KIND, each.name) for each in rows),
+        names=lambda: (kubectl_name(names.GROUP, names.SOURCE_KIND, row.name) for row in rows),
     )
 
 

@@ -181,10 +181,10 @@ def _worlds(
         return world
 
     live = kubeconfig.ask(read) if CLUSTER in policies else unread_world(load({}).policies)
-    known = with_given(live, [], namespaces_file)
+    world = with_given(live, [], namespaces_file)
     return [
-        known if each is CLUSTER else replace(known, policies=read_policies([each]))
-        for each in policies
+        world if source is CLUSTER else replace(world, policies=read_policies([source]))
+        for source in policies
     ]
 
 

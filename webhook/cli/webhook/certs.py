@@ -152,8 +152,8 @@ def command(
         json=lambda: shown,
         text=lambda: lines(shown, now, wide=output == "wide"),
         names=lambda: [
-            kubectl_name("", "Secret", each)
-            for each in (installation.authority, installation.serving)
+            kubectl_name("", "Secret", certificate)
+            for certificate in (installation.authority, installation.serving)
         ],
     )
     if shown["findings"]:

@@ -153,8 +153,8 @@ def _judged(set_judgement: SetJudgement, place: _Place) -> Iterator[Finding]:
         (error, cure, wrong),
         (warning, place.all, condensed(doubtful)),
     ):
-        for each in some[:_SHOWN_POLICIES]:
-            yield make(f"{place.name}: {each}", cures)
+        for finding in some[:_SHOWN_POLICIES]:
+            yield make(f"{place.name}: {finding}", cures)
         if len(some) > _SHOWN_POLICIES:
             yield note(f"{len(some) - _SHOWN_POLICIES} more {some[0].severity}s: {place.all}")
     if set_judgement.policies and not set_judgement.policies.policies:

@@ -90,7 +90,7 @@ def rejecting(given: Prepared, chosen: Collection[Policy], effort: Effort) -> It
 
     A policy that contradicts itself is left out: it rejects all of its pods without any other.
     """
-    if any(each.requirements for each in chosen):
+    if any(policy.requirements for policy in chosen):
         yield from _Search(given, chosen, effort).groups()
 
 

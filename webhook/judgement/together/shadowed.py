@@ -31,19 +31,19 @@ class Shadows:
     """The settings of all policies. What only some checks need is computed for the first one."""
 
     def __init__(self, policies: Iterable[Policy]) -> None:
-        self._settings = [each for policy in policies for each in policy.ranked]
+        self._settings = [ranked for policy in policies for ranked in policy.ranked]
         self._sorted: set[Hashable] = set()
 
     @cached_property
     def _by_key(self) -> Mapping[Hashable, list[RankedSetting]]:
-        found: dict[Hashable, list[RankedSetting]] = {}
-        for each in self._settings:
-            found.setdefault(each.key.key, []).append(each)
-        return found
+        settings_by_key: dict[Hashable, list[RankedSetting]] = {}
+        for ranked in self._settings:
+            settings_by_key.setdefault(ranked.key.key, []).append(ranked)
+        return settings_by_key
 
     @cached_property
     def _with_terms(self) -> Sequence[RankedSetting]:
-        return [each for each in self._settings if each.key.terms]
+        return [ranked for ranked in self._settings if ranked.key.terms]
 
     @cached_property
     def _first(self) -> Mapping[str, _Rank]:
@@ -57,7 +57,7 @@ class Shadows:
 
     @cached_property
     def _few_terms(self) -> bool:
-        conditions = {each.key.text: each.key.terms for each in self._with_terms}
+        conditions = {ranked.key.text: ranked.key.terms for ranked in self._with_terms}
         return _few(conditions.values())
 
     @cached_property
@@ -139,11 +139,11 @@ class Shadows:
 
 
 def _first_ranks(settings: Iterable[RankedSetting]) -> dict[str, _Rank]:
-    found: dict[str, _Rank] = {}
-    for each in settings:
-        for label in each.located.limits:
-            found[label] = min(each.rank, found.get(label, each.rank))
-    return found
+    rank_by_label: dict[str, _Rank] = {}
+    for ranked in settings:
+        for label in ranked.located.limits:
+            rank_by_label[label] = min(ranked.rank, rank_by_label.get(label, ranked.rank))
+    return rank_by_label
 
 
 def _is_limited(first: Mapping[str, _Rank], ranked_setting: RankedSetting) -> bool:

@@ -61,12 +61,14 @@ class _Effect(NamedTuple):
         """Whether there is anything to report."""
         return bool(self.settings or self.faults)
 
-    def between(self, one: Policy, two: Policy) -> _Effect:
+    def between(self, first: Policy, second: Policy) -> _Effect:
         """Return what it is of policies with these priorities: if they differ, names decide
         nothing."""
-        if one.model.spec.priority == two.model.spec.priority:
+        if first.model.spec.priority == second.model.spec.priority:
             return self
-        kept = tuple([each for each in self.settings if each[2] is not Kind.EQUAL_PRIORITY])
+        kept = tuple(
+            [setting for setting in self.settings if setting[2] is not Kind.EQUAL_PRIORITY]
+        )
         return self._replace(settings=kept)
 
 
@@ -120,14 +122,14 @@ class Trial:
                     yield Conflict(policy, path, Kind.REFUSED_PODS, (), pod, why, policy, later)
                 yield from self._as_served(policy, pod, outcome)
             for other in self._near(policy):
-                one, two = (policy, other) if policy.order < other.order else (other, policy)
-                effect = self._pairs.get((one.mind, two.mind))
+                first, second = (policy, other) if policy.order < other.order else (other, policy)
+                effect = self._pairs.get((first.mind, second.mind))
                 if (
                     other.name not in done
-                    and (effect is None or effect.between(one, two).is_any)
-                    and self._meet(one, two)
+                    and (effect is None or effect.between(first, second).is_any)
+                    and self._meet(first, second)
                 ):
-                    yield from self._pair(one, two)
+                    yield from self._pair(first, second)
             self._note_unchecked(policy, refused)
         reported_names: set[str] = set()
         for policy in chosen:
@@ -151,21 +153,21 @@ class Trial:
             if self._policies[at].mind != policy.mind:
                 yield self._policies[at]
 
-    def _meet(self, one: Policy, two: Policy) -> bool:
+    def _meet(self, first: Policy, second: Policy) -> bool:
         """Return whether a pod may get settings of both; False, if there is no time."""
-        look = _LOOK * max(one.work_to_match, two.work_to_match)
-        return self._effort.spend(look) and not one.apart(two)
+        look = _LOOK * max(first.work_to_match, second.work_to_match)
+        return self._effort.spend(look) and not first.apart(second)
 
-    def _pair(self, one: Policy, two: Policy) -> Iterator[Conflict]:
-        both, key = (one, two), (one.mind, two.mind)
+    def _pair(self, first: Policy, second: Policy) -> Iterator[Conflict]:
+        both, key = (first, second), (first.mind, second.mind)
         pod = self._find(both)
         if pod is None:
             return
         if key not in self._pairs:
             self._pairs[key] = self._effect(both, pod)
-        effect = self._pairs[key].between(one, two)
+        effect = self._pairs[key].between(first, second)
         for at, setting, kind, later in effect.settings:
-            policy, other = both if at == 0 else (two, one)
+            policy, other = both if at == 0 else (second, first)
             if kind is not Kind.SOME_PODS_REJECTED or self._is_so(both, pod):
                 path = policy.hard[setting].path
                 yield Conflict(policy, path, kind, (other,), pod, later=later)

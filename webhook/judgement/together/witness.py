@@ -97,7 +97,7 @@ class _Conditions(NamedTuple):
 
     def beside(self, other: _Conditions) -> _Conditions:
         """Return the conditions of both."""
-        return _Conditions._make(one + two for one, two in zip(self, other, strict=True))
+        return _Conditions._make(first + second for first, second in zip(self, other, strict=True))
 
 
 def _want_label(key: str, operator: str, values: Iterable[object]) -> _Conditions:

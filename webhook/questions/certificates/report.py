@@ -262,16 +262,21 @@ def lines(report: dict[str, Any], now: datetime, *, wide: bool = False) -> Itera
     unknown = "" if leaf["visible"] else ": unknown, because you may not read it"
     yield f"leaf (Secret {leaf['secret']}){unknown}"
     more = ("signed by", "names") if wide else ()
-    found = [(f"authority/{what}", each) for what, each in _authorities(authority)]
-    found += [("leaf", leaf)] if "serial" in leaf else []
+    authorities = [
+        (f"authority/{what}", certificate) for what, certificate in _authorities(authority)
+    ]
+    authorities += [("leaf", leaf)] if "serial" in leaf else []
     for head, rows in (
         (
             ("certificate", "serial", "expires", *more, "renewal"),
-            [[what, *_row(each, now, wide=wide)] for what, each in found],
+            [[what, *_row(certificate, now, wide=wide)] for what, certificate in authorities],
         ),
         (
             ("caBundle", "leaf", "trusts"),
-            [[each["name"], _verdict(each), _serials(each)] for each in report["webhooks"]],
+            [
+                [webhook["name"], _verdict(webhook), _serials(webhook)]
+                for webhook in report["webhooks"]
+            ],
         ),
     ):
         if rows:
@@ -291,12 +296,15 @@ def _authorities(report: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
     for what in ("signing", "staged"):
         if report.get(what):
             yield what, report[what]
-    for each in report.get("retiring", ()):
-        yield "retiring", each
+    for certificate in report.get("retiring", ()):
+        yield "retiring", certificate
 
 
 def _serials(webhook: dict[str, Any]) -> str:
-    return ", ".join(each["serial"][:_DIGITS] for each in webhook["bundle"]) or "no authority"
+    return (
+        ", ".join(certificate["serial"][:_DIGITS] for certificate in webhook["bundle"])
+        or "no authority"
+    )
 
 
 def _verdict(webhook: dict[str, Any]) -> str:

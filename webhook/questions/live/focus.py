@@ -103,13 +103,13 @@ def touched(field: str, path: str, policies: PolicySet) -> bool:
     match = _CAPACITY.fullmatch(field)
     capacity_class = policies.classes.get(match[1]) if match else None
     return capacity_class is not None and any(
-        is_within(each, path) for each in written_by_class(capacity_class)
+        is_within(toleration, path) for toleration in written_by_class(capacity_class)
     )
 
 
 def concerns_path(setting: PlacementSetting, path: str) -> bool:
     """Return whether a policy's setting sets what is at the path."""
-    return any(is_within(each, path) for each in setting.writes)
+    return any(is_within(write, path) for write in setting.writes)
 
 
 class NoSuchPolicy(NoSuch):
@@ -276,25 +276,25 @@ def _stamp_rows(
     if live.stamp.left_alone:
         yield "stamp", "", f"left alone: {live.stamp.left_alone}"
         return
-    found = [
+    rows = [
         (policy, f"{field}: recorded when the pod was created")
         for policy, fields in live.stamp.policies.items()
         for field in fields
         if focus.selects(policy, field, policies)
     ]
-    found += [
+    rows += [
         (policy, _taken(texts))
         for policy, texts in live.stamp.removed.items()
         if focus.selects(policy, "tolerations.allowed", policies)
     ]
-    found += [
+    rows += [
         (policy, f"set aside by the exception {name}")
         for name, gone in live.stamp.exceptions.items()
         for policy in gone
         if focus.has_say(policy, policies)
     ]
-    yield from (("stamp", *row) for row in found)
-    if found:
+    yield from (("stamp", *row) for row in rows)
+    if rows:
         return
     if focus.policy in live.stamp.policies:
         yield "stamp", focus.policy, "it matched, but set no field"

@@ -167,7 +167,7 @@ async def find_all(client: Client, served: Kind, namespace: str, labels: str) ->
     """
     listed = await client.list(
         served.path(namespace),
-        lambda one: as_object(served, one),
+        lambda reference: as_object(served, reference),
         query={"labelSelector": labels} if labels else {},
     )
     if not listed.items:

@@ -111,11 +111,11 @@ def _passed_by(pod: dict[str, Any]) -> Sequence[str]:
 
 
 def lines(
-    found: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime, *, wide: bool
+    report: ExceptionReport, shown: Sequence[ExceptionRow], now: datetime, *, wide: bool
 ) -> Iterator[str]:
     """Yield a table with a row for each exception; wide: with its match."""
     if not shown:
-        yield "No exceptions in force." if found.exceptions else "No exceptions."
+        yield "No exceptions in force." if report.exceptions else "No exceptions."
     head = (
         "name",
         "policies",
@@ -125,11 +125,11 @@ def lines(
         *(("match",) if wide else ()),
         "reason",
     )
-    yield from table(head, [[*_cells(found, each, now, wide=wide)] for each in shown])
+    yield from table(head, [[*_cells(report, row, now, wide=wide)] for row in shown])
 
 
 def _cells(
-    found: ExceptionReport, row: ExceptionRow, now: datetime, *, wide: bool
+    report: ExceptionReport, row: ExceptionRow, now: datetime, *, wide: bool
 ) -> Iterator[str]:
     exception = row.exception
     in_force = exception.in_force(now)
@@ -137,7 +137,7 @@ def _cells(
     yield _ALL if exception.policies is None else ", ".join(row.policies)
     yield exception.end
     yield click.style(str(in_force), fg="green" if in_force else "yellow")
-    yield "?" if found.pods is None else str(found.pods.get(exception.name, 0))
+    yield "?" if report.pods is None else str(report.pods.get(exception.name, 0))
     if wide:
         yield describe_match(row.match)
     yield harmless(exception.reason)
