@@ -60,7 +60,7 @@ class Reported(BaseModel):
 class Words:
     """Marks a field of texts with the words that this version knows; others may be stored."""
 
-    known: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 class Finding(NamedTuple):
@@ -181,7 +181,7 @@ def _fields(model: type[Reported]) -> tuple[tuple[str, str, tuple[str, ...]], ..
     """Return name, outer name and known words of each field that may have words, or models."""
     rows = []
     for name, field in model.model_fields.items():
-        words = [marker.known for marker in field.metadata if isinstance(marker, Words)]
+        words = [marker.words for marker in field.metadata if isinstance(marker, Words)]
         if words or field.annotation not in (str, int, bool):
             rows.append((name, field.serialization_alias or name, words[0] if words else ()))
     return tuple(rows)

@@ -115,7 +115,7 @@ def test_a_class_gives_devices_where_a_node_has_no_amount(
     asked = with_devices({FPGA: 2}, provided, ())
     lack = lacking(asked, room)
     assert (lack is not None) is lacks
-    assert lack is None or (lack.resource, lack.asked, lack.there) == (FPGA, 2, has or 0)
+    assert lack is None or (lack.resource, lack.asked, lack.available) == (FPGA, 2, has or 0)
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,12 @@ def gangs(draw: st.DrawFn, framework: str, most: int = 4) -> Gang:
 @st.composite
 def _counts(draw: st.DrawFn, framework: str, most: int) -> dict[str, int]:
     roles = ROLES[framework]
-    chosen = set(draw(st.lists(st.sampled_from(roles.known), unique=True)))
+    chosen = set(draw(st.lists(st.sampled_from(roles.names), unique=True)))
     chosen |= {draw(st.sampled_from(some)) for some in roles.required if not chosen & set(some)}
     chosen -= {newer for newer, older in roles.newer.items() if older in chosen}
     return {
         role: 1 if role in roles.single else draw(st.integers(1, most))
-        for role in roles.known
+        for role in roles.names
         if role in chosen
     }
 

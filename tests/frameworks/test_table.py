@@ -129,7 +129,7 @@ def test_the_environment_of_a_run_fits_into_a_pod(framework: str, name: str, cou
     """Whatever its size: it is told, within Linux's and Kubernetes' limits, or it is refused."""
     counts = {
         role: 1 if role in ROLES[framework].single else count
-        for role in ROLES[framework].known
+        for role in ROLES[framework].names
         if role not in ROLES[framework].newer
     }
     gang = Gang(

@@ -61,7 +61,7 @@ def test_the_first_of_two_keys_is_kept_and_the_second_is_a_fault() -> None:
     [fault] = tree.faults
     assert (fault.place, fault.key) == ((3, 1), "a")
     assert isinstance(tree.root, Mapping)
-    assert fault.of is tree.root
+    assert fault.node is tree.root
 
 
 def test_the_limits_are_wide_enough() -> None:

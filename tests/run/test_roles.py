@@ -23,15 +23,15 @@ def test_a_row_speaks_of_its_own_roles_only(framework: str | None) -> None:
     roles = ROLES[framework]
     after = roles.after
     named = {*roles.single, *chain(*roles.required), *roles.ends, *after, *chain(*after.values())}
-    assert named <= set(roles.known) <= set(names.ROLES)
-    assert len(set(roles.known)) == len(roles.known)
+    assert named <= set(roles.names) <= set(names.ROLES)
+    assert len(set(roles.names)) == len(roles.names)
 
 
 @each_framework
 def test_leading_roles_have_one_replica(framework: str | None) -> None:
     """Two masters would both lead. Servers and workers may be many."""
     roles = ROLES[framework]
-    assert names.COORDINATOR_ROLES & set(roles.known) <= roles.single
+    assert names.COORDINATOR_ROLES & set(roles.names) <= roles.single
 
 
 @each_framework
@@ -45,7 +45,7 @@ def test_some_role_can_start_first(framework: str | None) -> None:
 def test_whatever_a_run_has_to_have_can_end_it(framework: str | None) -> None:
     """So that no run goes on for ever."""
     roles = ROLES[framework]
-    required = [some[0] for some in roles.required] or [roles.known[0]]
+    required = [some[0] for some in roles.required] or [roles.names[0]]
     assert end_role(framework, dict.fromkeys(required)) in roles.ends
 
 

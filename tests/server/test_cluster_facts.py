@@ -84,18 +84,18 @@ async def test_unknown_or_stale_nodes_produce_no_warning(
             await answer.json(listing(node("a")))
 
     async with watching(handle, tmp_path) as (nodes, condition):
-        assert (said(nodes), nodes.known()) == ("", None)
+        assert (said(nodes), nodes.nodes()) == ("", None)
         assert condition().ready
         mentions(condition().reason, "not listed yet", "no warnings")
         listed.set()
-        await until(lambda: nodes.known() is not None)
+        await until(lambda: nodes.nodes() is not None)
         mentions(said(nodes), "0 of 1 nodes", "pool=experiments")
         assert re.match(r"1 known, .*\b\d+ s ago", condition().reason)
         wording(said(nodes))
         wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
         with monkeypatch.context() as patch:
             patch.setattr(cluster_facts, "STALE", -1.0)
-            assert (said(nodes), nodes.known()) == ("", None)
+            assert (said(nodes), nodes.nodes()) == ("", None)
             assert condition().ready
             assert re.match(r"1 known, .*\b\d+ s ago, .*no warnings", condition().reason)
             wording(re.sub(r"\d+ s ", "SOME s ", condition().reason))
@@ -115,4 +115,4 @@ async def test_a_missing_right_is_reported_with_its_cure(tmp_path: Path, wording
         assert condition().ready
         mentions(condition().reason, "not listed yet", "no warnings", "fairlead install --nodes")
         wording(condition().reason)
-        assert (said(nodes), nodes.known()) == ("", None)
+        assert (said(nodes), nodes.nodes()) == ("", None)

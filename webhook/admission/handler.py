@@ -223,7 +223,7 @@ class Handler:
         second = received is not None and is_second_call(request.pod)
         no_node = self._no_node(request, decision, policies)
         if received and no_node:
-            if second and self._warned.has(key_of(request, stamp_of(received.own)), began):
+            if second and self._warned.has(key_of(request, stamp_of(received.original)), began):
                 # The author has that warning. Now the pod has the policies' settings as its own.
                 no_node = ""
             elif decision.allowed:

@@ -295,14 +295,14 @@ class WorkloadHandler:
             keys = metadata.get("labels") or {}, metadata.get("annotations") or {}
             missed = (pods.unmarked,) if pods.unmarked and facts.reached else ()
             return PodOutcome(warnings=(*facts.unmarked, *missed, *unknown_keys(*keys)))
-        if not self.reaches(received.own.labels, facts.labels):
+        if not self.reaches(received.original.labels, facts.labels):
             return PodOutcome()
         shape = facts.shapes.shape_of(received)
         if shape is None:
             return self._judge_pod(received, facts)
         # The result also depends on the pod's resource requests, which limit the nodes with room,
         # and on Fairlead's own keys that cannot be parsed, which no policy can match.
-        slips = misread(received.own.labels, pod["metadata"].get("annotations") or {})
+        slips = misread(received.original.labels, pod["metadata"].get("annotations") or {})
         alike = shape, tuple(sorted(requests(pod["spec"]).items())), slips
         if alike not in outcomes:
             outcomes[alike] = self._judge_pod(received, facts)

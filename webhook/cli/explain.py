@@ -123,7 +123,7 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
         output,
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
-        names=lambda: [answer.source.reference for answer in answers.found],
+        names=lambda: [answer.source.reference for answer in answers.answers],
     )
     if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unknown]):
         return FAILED

@@ -158,7 +158,7 @@ def command(
         look = partial(
             _foretell,
             objects=objects,
-            own=own_policies,
+            own_policies=own_policies,
             before=last_time,
             namespace=namespace or "",
             whole=output == "text",

@@ -44,7 +44,7 @@ class JudgedPod:
     maker: Maker
     index: int
     more: int
-    found: Difference | Same
+    difference: Difference | Same
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def report(judged: Iterable[JudgedPod]) -> Report:
     totals: Counter[str] = Counter()
     alike: dict[tuple[str, Difference], list[JudgedPod]] = {}
     for judged_pod in judged:
-        count, outcome = 1 + judged_pod.more, judged_pod.found
+        count, outcome = 1 + judged_pod.more, judged_pod.difference
         if outcome == "no run":
             totals["of_no_run"] += count
             continue

@@ -162,7 +162,7 @@ async def settle_leader(
     Only a coordinator whose labels leave a doubt causes a read. Without an answer the labels
     decide: a coordinator too many costs less than one too few.
     """
-    placement, identity = received.own, received.identity
+    placement, identity = received.original, received.identity
     if objects is None or not identity.coordinator:
         return received, ()
     ref = leader_ref(identity, placement.labels, placement.annotations, sources)

@@ -169,7 +169,7 @@ class ReceivedPod(NamedTuple):
     """
 
     arrival: Arrival
-    own: PodPlacement
+    original: PodPlacement
     identity: Identity
     keeps: str
     held: bool = True

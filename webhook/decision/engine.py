@@ -128,7 +128,7 @@ def _evaluate(received: ReceivedPod, policies: PolicySet, cluster: Cluster) -> E
         return evaluation
     operations: Sequence[Operation] = ()
     if not every.rejections:
-        operations = patch.operations(received.arrival.pod, received.own, every.placement)
+        operations = patch.operations(received.arrival.pod, received.original, every.placement)
     return evaluation._replace(audited=Audited(alone, together, operations))
 
 
@@ -149,7 +149,7 @@ def _enforce(
     aside: SetAside,
 ) -> Evaluation:
     """Apply the policies at these positions, all of which match, and no others."""
-    placement, arrival = received.own, received.arrival
+    placement, arrival = received.original, received.arrival
     if received.keeps and not matched:
         return Evaluation("left-alone", placement, received.keeps, aside=aside)
     if excess := pod.excess(placement):
@@ -207,7 +207,7 @@ def facts_of(received: ReceivedPod, cluster: Cluster, flavor: Flavor | None) -> 
     return Facts(
         arrival.pod["spec"],
         cluster.default_toleration_seconds,
-        cluster.runtime_classes.get(received.own.runtime_class_name),
+        cluster.runtime_classes.get(received.original.runtime_class_name),
         default_tolerations_of(arrival.namespace_labels),
         received.keeps == OF_DAEMON_SET,
         cluster.flavors if flavor is not None and flavor.kept else (),
@@ -251,7 +251,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
                 setting.policy for setting in bundle.of(AllowedSetting) if setting.remove
             ]:
                 taken = merged.removed if merged else {}
-                if removed := stamp.removed_texts(received.own, taken, removers):
+                if removed := stamp.removed_texts(received.original, taken, removers):
                     content["removed"] = removed
             if fallbacks := _fallbacks(received, bundle, placement):
                 content["fallback"] = fallbacks
@@ -265,7 +265,7 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
             what = "removed; only Fairlead's controller may write it"
             warnings = [*warnings, warning(f"annotation {names.HISTORY}: {what}")]
         placement = placement._replace(annotations=annotations)
-        operations = patch.operations(received.arrival.pod, received.own, placement)
+        operations = patch.operations(received.arrival.pod, received.original, placement)
     return Decision(
         evaluation.result,
         reason=evaluation.reason,
@@ -319,7 +319,7 @@ def adds_labels(received: ReceivedPod, policies: PolicySet) -> bool:
     """Return whether a policy that matches, also under Audit, sets a label that the pod lacks."""
     if not policies.sets_labels:
         return False
-    labels = received.own.labels
+    labels = received.original.labels
     positions, _ = select_policies(received, policies)
     return any(
         isinstance(setting, MemberSetting) and setting.row.selected and setting.key not in labels
@@ -351,7 +351,7 @@ def select_policies(received: ReceivedPod, policies: PolicySet) -> tuple[tuple[i
     if not received.held:
         return (), NOTHING
     arrival, listed = received.arrival, policies.policies
-    subject = subject_of(arrival, received.own, received.identity, policies)
+    subject = subject_of(arrival, received.original, received.identity, policies)
     matched, aside = policies.matching(subject), NOTHING
     if policies.exceptions:
         called = [listed[at].name for at in matched]

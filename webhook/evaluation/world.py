@@ -337,7 +337,7 @@ class Evaluation:
         merged = received and merged_if_held(received, world.policies, world.known_cluster)
         if not received or not merged:
             return ()
-        off = held_off(received.own, merged.placement, world.nodes or ())
+        off = held_off(received.original, merged.placement, world.nodes or ())
         return merged.rejections or ([str(off)] if off.nodes else ())
 
     @property

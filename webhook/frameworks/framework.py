@@ -60,7 +60,7 @@ class SharedConfig:
 class Roles:
     """The roles of one framework.
 
-    known: every valid role, in the order in which replicas are listed.
+    names: every valid role, in the order in which replicas are listed.
     single: roles with at most one replica.
     required: roles without which the framework cannot start; one of each tuple is enough.
     ends: roles whose success is the run's success; the first that the run has counts, with all its
@@ -69,7 +69,7 @@ class Roles:
     newer: a role -> the role that it replaces; a run has one of the two.
     """
 
-    known: tuple[str, ...]
+    names: tuple[str, ...]
     single: frozenset[str]
     required: tuple[tuple[str, ...], ...]
     ends: tuple[str, ...]

@@ -84,7 +84,7 @@ class EntryState(NamedTuple):
     message: str = ""
     narrowings: tuple[Narrowing, ...] = ()
     wanted: Json | None = None
-    found: Json | None = None
+    stored: Json | None = None
 
 
 def unread(

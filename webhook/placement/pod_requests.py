@@ -233,7 +233,7 @@ class Lack(NamedTuple):
 
     resource: str
     asked: int
-    there: int
+    available: int
 
 
 def lacking(requests: Mapping[str, int], allocatable: Mapping[str, int] | None) -> Lack | None:

@@ -174,7 +174,7 @@ def _closed(
             if lack is not None:
                 counts[_Reason("lack", lack.resource)] += count
                 asked[lack.resource] = lack.asked
-                most[lack.resource] = max(most[lack.resource], lack.there)
+                most[lack.resource] = max(most[lack.resource], lack.available)
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     if len(ranked) == 1:
         return _of_all(ranked[0][0], asked, most, plural=total != 1)

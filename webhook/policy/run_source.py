@@ -323,7 +323,9 @@ class Pods(Strict):
     any_of: Several[FieldPath] | None = optional(
         "There are such pods if one of these fields is present."
     )
-    each: FieldPath | None = optional("The field whose entries each have a template.")
+    each: FieldPath | None = optional(  # as in the API
+        "The field whose entries each have a template."
+    )
     part: Text | None = optional("The name of this group of pods.")
     count: Count | None = optional("The number of pods. Default: one.")
     first: FieldPath | None = optional("The field with the first ordinal. Default: 0.")

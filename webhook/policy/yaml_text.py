@@ -68,7 +68,7 @@ class Tree(NamedTuple):
             for path, node in walk(self.root):
                 paths.setdefault(id(node), path)
         for fault in self.faults:
-            path = paths.get(id(fault.of), ())
+            path = paths.get(id(fault.node), ())
             yield (path if fault.key is None else (*path, fault.key)), fault
 
 
@@ -202,12 +202,12 @@ def _moved(place: Place, origin: Place) -> Place:
 class Fault(NamedTuple):
     """Something wrong with the text itself, after which reading goes on.
 
-    It concerns the node `of`, or of that mapping the key `key`.
+    It concerns the node `node`, or of that mapping the key `key`.
     """
 
     place: Place
     message: str
-    of: Node
+    node: Node
     key: str | None = None
 
 

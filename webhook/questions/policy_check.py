@@ -43,13 +43,13 @@ _WORDS: Final = {"PlacementPolicy": "policy", "CapacityClass": "class"}
 class CheckInput(NamedTuple):
     """The input of a check: documents, their places, and the nodes, if they are known.
 
-    `there`: the existing objects that policies may name, by kind, as far as a cluster was asked.
+    `live`: the existing objects that policies may name, by kind, as far as a cluster was asked.
     """
 
     places: Sequence[str]
     documents: Documents[PolicyDocument]
     nodes: Sequence[Node] | None
-    there: Mapping[str, Mapping[str, Any]]
+    live: Mapping[str, Mapping[str, Any]]
 
 
 def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconfig) -> CheckInput:
@@ -91,7 +91,7 @@ async def _read_cluster(
 
 def check(given: CheckInput, now: datetime, budget: Budget = UNBOUNDED) -> SetJudgement | None:
     """Judge the policies, equal findings together; None if there are no documents."""
-    judgement = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.there)
+    judgement = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.live)
     if not (given.documents.documents or judgement.findings):
         return None
     return judgement._replace(findings=tuple(condensed(judgement.findings)))
@@ -106,7 +106,7 @@ def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
 def _unknown(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
     """Yield lines about what is not known."""
     for kind, named in named_classes(given.documents.documents).items():
-        if kind not in given.there:
+        if kind not in given.live:
             yield (
                 f"it is unknown whether the cluster has the {kind} {first_few(named, _NAMED)}; "
                 "without it pods are rejected: give `--nodes cluster`, as a user who may list "

@@ -198,13 +198,13 @@ def _roles() -> Iterator[Rule]:
     for framework, roles in ROLES.items():
         other = f"self.?framework.orValue('') != {literal(framework or '')} || {_SERVES}"
         subject = f"framework {framework}" if framework else "a run without a framework"
-        role_names = ", ".join(roles.known)
+        role_names = ", ".join(roles.names)
         yield Rule(
-            f"{other} || {_NO_REPLICAS} || self.replicas.all(r, r in {literal(roles.known)})",
+            f"{other} || {_NO_REPLICAS} || self.replicas.all(r, r in {literal(roles.names)})",
             f"{subject} has the roles {role_names} only: rename the others, or remove them",
             at=".replicas",
         )
-        if DEFAULT_ROLE not in roles.known:
+        if DEFAULT_ROLE not in roles.names:
             yield Rule(
                 f"{other} || has(self.replicas)",
                 f"is required for {subject}: its roles are {role_names}",
@@ -212,7 +212,7 @@ def _roles() -> Iterator[Rule]:
             )
         for some in roles.required:
             # A run needs at least one role anyway, so a rule that lists all roles is redundant.
-            if set(some) != set(roles.known):
+            if set(some) != set(roles.names):
                 presence_test = " || ".join(f"{literal(role)} in self.replicas" for role in some)
                 yield Rule(
                     f"{other} || {_NO_REPLICAS} || {presence_test}",
@@ -283,7 +283,7 @@ def single_roles(table: Mapping[str | None, Roles]) -> list[str]:
     """
     single = {role for roles in table.values() for role in roles.single}
     for framework, roles in table.items():
-        if several := single & {*roles.known} - roles.single:
+        if several := single & {*roles.names} - roles.single:
             raise ValueError(f"{framework} has several {', '.join(several)}, others have one")
     return [role for role in names.ROLES if role in single]
 
@@ -312,7 +312,7 @@ _COLUMNS: Final = (
 )
 LISTS: Final[Lists] = {
     **placement_lists("Environment"),
-    ("RunSpec", "replicas"): {"maxProperties": max(len(roles.known) for roles in ROLES.values())},
+    ("RunSpec", "replicas"): {"maxProperties": max(len(roles.names) for roles in ROLES.values())},
     ("RunSpec", "ports"): list_by_keys(MAX_PORTS, "port"),
     ("RunSpec", "disruptionExitCodes"): {
         "maxItems": MAX_EXIT_CODES,

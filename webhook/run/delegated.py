@@ -232,7 +232,7 @@ def _reconcile_active(
             SuspendEngineObject(engine_object.uid, suspend=False, queued=bool(engine_object.queue)),
         )
     missing = sum(
-        index not in role_facts.there and index not in role_facts.succeeded
+        index not in role_facts.pods and index not in role_facts.succeeded
         for role_facts in counts.facts.values()
         for index in range(role_facts.spec.count)
     )

@@ -110,7 +110,7 @@ def _role_facts(
         role=role,
         spec=spec,
         before=before,
-        there=pods_by_index,
+        pods=pods_by_index,
         alive=alive,
         # Another pod of the same replica may live already.
         ended={index: pod for index, pod in ended.items() if index not in alive},

@@ -82,7 +82,7 @@ class PodOnLostNode(NamedTuple):
 class RoleFacts:
     """The replicas of one role. Mappings are by replica index.
 
-    there: all pods of any attempt; each blocks its name until it is gone.
+    pods: all pods of any attempt; each blocks its name until it is gone.
     alive: pods of this attempt that have not ended and are not being deleted.
     ended: pods of this attempt that went down and are already counted.
     stale: pods of earlier attempts.
@@ -101,7 +101,7 @@ class RoleFacts:
     role: str
     spec: ReplicaSpec
     before: RoleStatus
-    there: Mapping[int, OwnedPod]
+    pods: Mapping[int, OwnedPod]
     alive: Mapping[int, OwnedPod]
     ended: Mapping[int, OwnedPod]
     stale: Mapping[int, OwnedPod]

@@ -44,14 +44,14 @@ def pods_without_watch(
         name
         for role, role_facts in facts.items()
         for index in range(role_facts.spec.count)
-        if index not in role_facts.there
+        if index not in role_facts.pods
         and (name := run.pod_name(role, index)) not in observed.absent | observed.uncreated
     )
 
 
 def with_left(status: RoleStatus, facts: RoleFacts, *, keeps: Collection[int]) -> RoleStatus:
     """Return the status with the replicas whose pods are left; ended ones of `keeps` may stay."""
-    left = {index for index, pod in facts.there.items() if not (pod.ended and index in keeps)}
+    left = {index for index, pod in facts.pods.items() if not (pod.ended and index in keeps)}
     indexes = format_intervals(left | facts.missing)
     return status.model_copy(update={"creating_indexes": indexes})
 

@@ -80,7 +80,7 @@ def replaced_variables(planned: Plan, role: str) -> Iterator[tuple[Path, str]]:
     given = planned.replica_env(role, 0).env
     replaced = {
         name
-        for name in template.own & given.keys()
+        for name in template.own_variables & given.keys()
         if len(others) < 2 or any(other.get(name) != given[name] for other in others)
     }
     for number, container in enumerate(template.containers(planned.replica_env(role, 0))):

@@ -31,7 +31,7 @@ class PodTemplateCache:
     spec: of the pods, without hostname, subdomain and containers.
     all_containers: in order; the one at `at` is replaced by `main`, which has no env.
     env: the main container's own variables.
-    own: their names.
+    own_variables: their names.
     replicas: how many the role has.
     """
 
@@ -45,7 +45,7 @@ class PodTemplateCache:
     at: int
     main: JsonObject
     env: Sequence[JsonObject]
-    own: frozenset[str]
+    own_variables: frozenset[str]
     replicas: int
 
     def pod(self, name: str, index: int, attempt: int, replica_env: ReplicaEnv) -> JsonObject:
@@ -81,7 +81,11 @@ class PodTemplateCache:
         main = dict(self.main)
         if replica_env.command and not (main.get("command") or main.get("args")):
             main["command"] = list(replica_env.command)
-        env = [{"name": k, "value": v} for k, v in replica_env.env.items() if k not in self.own]
+        env = [
+            {"name": k, "value": v}
+            for k, v in replica_env.env.items()
+            if k not in self.own_variables
+        ]
         if env or self.env:
             main["env"] = [*env, *self.env]
         return [*self.all_containers[: self.at], main, *self.all_containers[self.at + 1 :]]
@@ -119,7 +123,7 @@ def make_template_cache(run: Run, draft: Draft, shared: SharedConfig) -> PodTemp
         at=draft.at,
         main=container,
         env=env,
-        own=frozenset(
+        own_variables=frozenset(
             variable["name"] for variable in env if isinstance(variable.get("name"), str)
         ),
         replicas=run.spec.roles[draft.role].count,

@@ -369,7 +369,7 @@ def pods_left(facts: Mapping[str, RoleFacts]) -> str:
             why += f"; if it is not back by {end}, it is given up, and the program counts as gone"
         return f"the program of {pod.name} may still run{more}: {why}"
     pods = [
-        pod for role_facts in facts.values() for pod in role_facts.there.values() if not pod.ended
+        pod for role_facts in facts.values() for pod in role_facts.pods.values() if not pod.ended
     ]
     return f"waiting until {_name_first(pods)} gone" if pods else ""
 

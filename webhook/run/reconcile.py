@@ -204,7 +204,7 @@ def _finish(
     if run.spec.clean_pod_policy != "None":
         all_of = run.spec.clean_pod_policy == "All"
         roles = {
-            role: with_left(role_status, facts[role], keeps=() if all_of else facts[role].there)
+            role: with_left(role_status, facts[role], keeps=() if all_of else facts[role].pods)
             for role, role_status in roles.items()
         }
     status = update_totals(run, roles, counted, now)

@@ -322,7 +322,7 @@ class _Waits:
                 rows.get(down_replica.index, BackoffState()), down_replica
             )
         uids = {
-            pod.uid for down_replica in newly_down if (pod := facts.there.get(down_replica.index))
+            pod.uid for down_replica in newly_down if (pod := facts.pods.get(down_replica.index))
         }
         return facts.before.model_copy(
             update={

@@ -208,7 +208,7 @@ def _missing_indexes(facts: RoleFacts) -> Iterator[int]:
     """
     down = {down_replica.index for down_replica in facts.down}
     for index in facts.unfinished:
-        if not (index in facts.there or index in facts.missing or index in down):
+        if not (index in facts.pods or index in facts.missing or index in down):
             yield index
 
 

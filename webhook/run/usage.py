@@ -84,12 +84,12 @@ def settle_usage(
             continue
         counts_then, counts_now = _counting(role_facts.before), _counting(status)
         finished = parse_intervals(status.succeeded_indexes)
-        left = [pod for pod in role_facts.there.values() if over or not counts_now(pod)]
+        left = [pod for pod in role_facts.pods.values() if over or not counts_now(pod)]
         not_ended: dict[bool, list[int]] = {True: [], False: []}
         for pod in filter(counts_then, (*left, *role_facts.gone.values())):
             repeated = wasted and pod.index not in finished
             rows += usage_of(pod, observed, now, repeated=repeated)
-            if pod.index in role_facts.there and not pod.ended and not _end_of(pod, observed):
+            if pod.index in role_facts.pods and not pod.ended and not _end_of(pod, observed):
                 not_ended[repeated].append(pod.index)
         ending[role] = tuple(
             Ending(indexes=format_intervals(indexes), since=to_second(now), repeated=repeated)
@@ -207,7 +207,7 @@ def _run_again(
     facts: RoleFacts, indexes: Iterable[int], observed: Observed, now: datetime
 ) -> Iterator[Usage]:
     """Yield as repeated what the pods of finished replicas did, whose time is in the status."""
-    for pod in filter(None, map(facts.there.get, sorted(indexes))):
+    for pod in filter(None, map(facts.pods.get, sorted(indexes))):
         for row in usage_of(pod, observed, now, repeated=True) if pod.phase == "Succeeded" else ():
             yield row.model_copy(update={"seconds": 0, "waiting_seconds": 0})
 
@@ -218,7 +218,7 @@ def live_usage(
     """Yield the time until now of the pods that are not in the status yet."""
     for role, role_facts in facts.items():
         counts = _counting(role_facts.before)
-        for pod in role_facts.there.values() if status.completion_time is None else ():
+        for pod in role_facts.pods.values() if status.completion_time is None else ():
             if counts(pod):
                 yield from usage_of(pod, observed, now, repeated=False)
         pods = _pods_of(role, observed) if role_facts.before.ending else {}

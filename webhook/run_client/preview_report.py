@@ -230,7 +230,7 @@ def _environment(group: Group) -> list[list[str]]:
     first, last = (group.replica_env(index) for index in (group.indexes[0], group.indexes[-1]))
     rows, shared = [], group.template_cache
     for name, value in first.env.items():
-        if shared and name in shared.own:
+        if shared and name in shared.own_variables:
             rows.append([name, "the container's own is kept"])
             continue
         rows.append([name, _short(value)])

@@ -287,7 +287,7 @@ def _settings(run: Mapping[str, Any]) -> tuple[EffectiveSetting, ...]:
 
 def _in_order(status: RunStatus, framework: str | None) -> RunStatus:
     """Return the roles in the framework's own order; the API server sorts them by name."""
-    role_names = ROLES[framework].known if framework in ROLES else ()
+    role_names = ROLES[framework].names if framework in ROLES else ()
     order = {role: number for number, role in enumerate(role_names)}
     roles = sorted(status.replicas.items(), key=lambda item: order.get(item[0], len(order)))
     return status.model_copy(update={"replicas": dict(roles)})

@@ -85,12 +85,12 @@ def watches_condition(watches: Watches) -> Condition:
 class ServedNodes:
     """The nodes for decisions and warnings.
 
-    `known` returns the nodes, and `node` a function that returns one by name; None while they are
+    `nodes` returns the nodes, and `node` a function that returns one by name; None while they are
     unknown or outdated.
     """
 
     unplaceable: Callable[[JsonObject, Decision, PolicySet], str] = lambda *_: ""
-    known: Callable[[], Sequence[Node] | None] = lambda: None
+    nodes: Callable[[], Sequence[Node] | None] = lambda: None
     node: Callable[[], Callable[[str], Node | None] | None] = lambda: None
 
 

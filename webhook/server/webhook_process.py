@@ -94,7 +94,7 @@ async def _run(
         if parts.home and settings.nodes:
             # The classes are watched with the policies, below.
             nodes = nodes_of(parts.home.watches, parts, lambda: inputs_of(classes()).devices)
-        policies = policies_of(parts, settings, nodes.known)
+        policies = policies_of(parts, settings, nodes.nodes)
         classes: Callable[[], Mapping[str, Mapping[str, JsonObject]]] = policies.classes
         changed = asyncio.Event()
         bundle_of = serve_certificate(parts, settings, tls, changed.set)
@@ -110,7 +110,7 @@ async def _run(
             {names.TAINT_NOT_READY: seconds, names.TAINT_UNREACHABLE: seconds},
             nodes.unplaceable,
             node=nodes.node,
-            nodes=nodes.known,
+            nodes=nodes.nodes,
             controller=settings.controller_user,
             classes=classes,
         )

@@ -148,7 +148,7 @@ class Pods:
     build: Build | None = None
     when: tuple[Condition, ...] = ()
     any_of: tuple[Field, ...] = ()
-    each: Field | None = None
+    each: Field | None = None  # as in the API
     part: Text = ()
     count: tuple[Field, ...] = ()
     default: int = 1

@@ -264,7 +264,7 @@ class Pages:
             "phase": phase,
             "trouble": self._runs.trouble,
             "without": "" if self._runs.trouble else self._pools.trouble,
-            "silence": await self._silence() if selected.found else "",
+            "silence": await self._silence() if selected.total else "",
         }
 
     async def _silence(self) -> str:

@@ -138,7 +138,7 @@ class Selected(NamedTuple):
     sums: Sequence[Row]
     rows_more: int
     changes: Sequence[ShownChange]
-    found: int
+    total: int
     page: int
     pages: int
 
@@ -174,7 +174,7 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
         sums=sums[:MOST_ROWS],
         rows_more=max(0, len(sums) - MOST_ROWS),
         changes=[report.shown(change, outcome.nodes) for change in part],
-        found=len(changes),
+        total=len(changes),
         page=at,
         pages=pages,
     )

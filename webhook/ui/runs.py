@@ -45,7 +45,7 @@ class Selected(NamedTuple):
     how many of these by phase."""
 
     rows: Sequence[tuple[Row, str, str]]
-    found: int
+    total: int
     page: int
     pages: int
     phases: Mapping[str, int]

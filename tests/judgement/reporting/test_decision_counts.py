@@ -115,7 +115,7 @@ class World:
         self.replicas[key][-1].count += pods
 
     def look(self, answering: set[str]) -> None:
-        first = self.ledger.there is None
+        first = self.ledger.initial_keys is None
         self.ledger = met(self.ledger, [policy("p", status=self.status)], NOW)
         reports: Mapping[str, Report] = {
             key: report(str(len(processes)), p=(processes[-1].count, 0))

@@ -36,7 +36,7 @@ NOW, LATER = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z"
 FOUND = ConditionUpdate(SATISFIABLE, "True", "NodesFound")
 MISSING = ConditionUpdate(SATISFIABLE, "False", "NoNode", "none of the 3 nodes")
 
-SENT = SentPods([EntryState("pods-0", MUTATING, found={})])
+SENT = SentPods([EntryState("pods-0", MUTATING, stored={})])
 LOST = SentPods([EntryState("pods-0", MUTATING, "Absent", "gone")])
 
 

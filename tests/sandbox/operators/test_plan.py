@@ -56,7 +56,7 @@ def test_its_own_objects_come_last_and_its_deployment_never(built: BuiltOperator
     """Its webhooks judge objects of its own kinds, so they wait until it is ready."""
     planned = plan_installation(KUEUE, built)
     assert [each["kind"] for each in planned.definitions] == ["CustomResourceDefinition"]
-    assert [each["metadata"]["name"] for each in planned.own] == ["shipped"]
+    assert [each["metadata"]["name"] for each in planned.later_objects] == ["shipped"]
     kinds = [each["kind"] for each in planned.objects]
     named = ["Namespace", "ValidatingWebhookConfiguration", "APIService"]
     assert kinds == [*named, "Service", "Service"]

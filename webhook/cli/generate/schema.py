@@ -34,7 +34,10 @@ _MODULES: Final = {
     required=False,
 )
 @click.argument(
-    "of", metavar="[OF]", type=click.Choice([_RUN, *_KINDS], case_sensitive=False), required=False
+    "document_kind",
+    metavar="[OF]",
+    type=click.Choice([_RUN, *_KINDS], case_sensitive=False),
+    required=False,
 )
 @click.option(
     "-o",
@@ -43,7 +46,7 @@ _MODULES: Final = {
     help="json: for programs; markdown: a reference to read; yaml: for kubectl.  "
     "[default: json; yaml for crd]",
 )
-def command(kind: str, of: str | None, output: str | None) -> None:
+def command(kind: str, document_kind: str | None, output: str | None) -> None:
     """Print the JSON Schema of policy documents or Runs, or their CustomResourceDefinitions.
 
     With the schema, an editor with a YAML language server validates and completes a file while you
@@ -72,8 +75,9 @@ def command(kind: str, of: str | None, output: str | None) -> None:
       0  printed
       2  wrong usage
     """
-    if of and kind != _CRD:
-        raise click.UsageError(f"{of} goes with crd only: fairlead generate schema crd {of}")
+    if document_kind and kind != _CRD:
+        cure = f"fairlead generate schema crd {document_kind}"
+        raise click.UsageError(f"{document_kind} goes with crd only: {cure}")
     if kind == _CRD and output == "markdown":
         raise click.UsageError(
             "a definition has no reference of its own: `fairlead generate schema run -o markdown`, "
@@ -81,7 +85,7 @@ def command(kind: str, of: str | None, output: str | None) -> None:
         )
 
     def printed() -> list[dict[str, Any]]:
-        return _definitions(of) if kind == _CRD else [_schema(kind)]
+        return _definitions(document_kind) if kind == _CRD else [_schema(kind)]
 
     print_result(
         output or ("yaml" if kind == _CRD else "json"),

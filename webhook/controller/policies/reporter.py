@@ -186,7 +186,7 @@ class _Tenure:
 
     async def _write_last_counts(self) -> None:
         """Write the counts, because the next leader continues from the written values."""
-        if self._ledger.there is None:
+        if self._ledger.initial_keys is None:
             # Nothing has been counted.
             return
         try:

@@ -40,7 +40,7 @@ def extract_jobset(item: Item, _: Item) -> Converted:
     restarts = spec.find("failurePolicy", "maxRestarts")
     if restarts.value is not None:
         made.spec |= {"restartScope": "Run", "backoffLimit": restarts}
-    role_names = ROLES[framework].known
+    role_names = ROLES[framework].names
     used = [job for job in made.replicas.elements if _has_pods(job)]
     jobs = {name: job for job in used if (name := job.find("name").as_text) in role_names}
     # Those that are called like workers go before others.
@@ -103,7 +103,7 @@ def _role(job: Item, framework: Any, taken: Mapping[str, Item], *, alone: bool) 
 
     Master for one pod beside others, else worker.
     """
-    free = [role for role in ROLES[framework].known if role not in taken]
+    free = [role for role in ROLES[framework].names if role not in taken]
     counts = (job.find("replicas"), job.find("template", "spec", "completions"))
     single = not alone and all(count.value in (None, 1) for count in counts)
     wanted = ("master", "worker") if single else ("worker",)

@@ -93,7 +93,7 @@ class Converted:
 class Notes:
     """Collects findings while a file is converted, without duplicates."""
 
-    found: set[Finding] = field(default_factory=set)
+    findings: set[Finding] = field(default_factory=set)
 
     def error(
         self, at: Item | Origin, message: str, *, below: Path = (), key: bool = False
@@ -114,12 +114,12 @@ class Notes:
         origin = at if isinstance(at, Origin) else at.origin
         place = origin.key if key else origin.place
         path = path_text((*origin.path, *below))
-        self.found.add(Finding(origin.file, *place, path, message, severity))
+        self.findings.add(Finding(origin.file, *place, path, message, severity))
 
     @property
     def in_order(self) -> tuple[Finding, ...]:
         """All findings, in order of file and place."""
-        return tuple(sorted(self.found))
+        return tuple(sorted(self.findings))
 
     @property
     def errors(self) -> tuple[Finding, ...]:

@@ -57,14 +57,15 @@ class Base(NamedTuple):
 class Ledger:
     """The counts since this process leads.
 
-    there: the replicas at the first reading, by key. Their counts until then are not added, because
+    initial_keys: the replicas at the first reading, by key. Their counts until then are not added,
+    because
         the former leader may have added them. None before that reading
     last:  by key the last report of each replica
     sums:  by policy's name all that was added
     bases: by the object's uid
     """
 
-    there: frozenset[str] | None = None
+    initial_keys: frozenset[str] | None = None
     last: Mapping[str, Report] = field(default_factory=dict)
     sums: Mapping[str, Count] = field(default_factory=dict)
     bases: Mapping[str, Base] = field(default_factory=dict)
@@ -99,7 +100,7 @@ def counted(ledger: Ledger, listed: Collection[str], reports: Mapping[str, Repor
     listed:  the keys of all replicas
     reports: the reports of those that answered, by key
     """
-    initial_keys = frozenset(listed) if ledger.there is None else ledger.there
+    initial_keys = frozenset(listed) if ledger.initial_keys is None else ledger.initial_keys
     # Should one come back under its old key, what it had counted is not counted again.
     initial_keys |= ledger.last.keys() - set(listed)
     sums = dict(ledger.sums)
@@ -109,7 +110,7 @@ def counted(ledger: Ledger, listed: Collection[str], reports: Mapping[str, Repor
         for name, count in report.counts.items():
             sums[name] = _added(sums.get(name, _NOTHING), count, old.get(name, _NOTHING))
         last[key] = report
-    return replace(ledger, there=initial_keys, last=last, sums=sums)
+    return replace(ledger, initial_keys=initial_keys, last=last, sums=sums)
 
 
 def total(ledger: Ledger, uid: str, name: str) -> tuple[Time, Count]:

@@ -142,7 +142,7 @@ def _match(block: Json) -> MatchedPods:
 
 
 def _entry(state: EntryState) -> _Entry:
-    sent = [_selected(state.found)] if state.found is not None else []
+    sent = [_selected(state.stored)] if state.stored is not None else []
     lost: list[MatchedPods] = []
     if state.reason == NARROWED:
         lost += [

@@ -54,7 +54,7 @@ class Demand:
 
     def holds_for(self, pods: PodSet) -> bool:
         """Return whether the policy is enforced for all of these pods."""
-        return self.policy.enforced_for(pods.reach, pods.of, required=True)
+        return self.policy.enforced_for(pods.reach, pods.policy, required=True)
 
 
 class Rejecting(NamedTuple):
@@ -155,7 +155,7 @@ class _Search:
 
         By name: of several that contradict, a change of priority shall not choose others.
         """
-        size = pods.of.work_to_match if pods.of else 1
+        size = pods.policy.work_to_match if pods.policy else 1
         steps = _STEPS_OF_A_SEARCH * size + self._tables.match_steps
         if not self._effort.spend(steps) or pods.is_empty:
             return ()

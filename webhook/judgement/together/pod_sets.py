@@ -24,12 +24,12 @@ Value: TypeAlias = tuple[str, object]
 
 @dataclass(frozen=True, eq=False)
 class PodSet:
-    """A set of pods. `text` follows "every pod"; `of` is the policy that matches them, if one."""
+    """A set of pods. `text` follows "every pod"; `policy` is the one that matches them, if any."""
 
     text: str
     match: Match
     reach: MatchedPods
-    of: Policy | None = None
+    policy: Policy | None = None
 
     @cached_property
     def is_empty(self) -> bool:
@@ -39,7 +39,7 @@ class PodSet:
     @cached_property
     def example(self) -> Subject | None:
         """A pod that is in it; None if none is found."""
-        return find_subject([WantedBlock(self.match)], self.of.unwanted if self.of else ())
+        return find_subject([WantedBlock(self.match)], self.policy.unwanted if self.policy else ())
 
 
 ALL_RUN_PODS: Final = PodSet("of every run", _EMPTY, MatchedPods(_EMPTY))

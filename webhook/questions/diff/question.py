@@ -252,7 +252,7 @@ class Judge:
                 with one_pod():
                     judged = [*self.of_template(template)]
                 judged_pods += judged
-                if template.count is None and any(pod.found == "rejected" for pod in judged):
+                if template.count is None and any(pod.difference == "rejected" for pod in judged):
                     self._held[f"{template.source.title} in {judged[0].maker.namespace}"] = None
             except InvalidPod as error:
                 problems.append(misshapen(template, error))

@@ -337,7 +337,7 @@ class Answers:
     """The answers; `notes` name unknown facts, `unjudged` pods that cannot be judged, and why."""
 
     world: World
-    found: Sequence[Answer]
+    answers: Sequence[Answer]
     notes: Sequence[str]
     unjudged: Sequence[str] = ()
 
@@ -349,11 +349,11 @@ class Answers:
             return replace(replicas, evaluation=replace(replicas.evaluation, world=world))
 
         new_answers = []
-        for answer in self.found:
+        for answer in self.answers:
             pods = [replace(pod, today=ask(pod.today)) for pod in answer.pods]
             asked_replicas = [pods[0].today] if answer.is_pod else list(map(ask, answer.replicas))
             new_answers.append(replace(answer, replicas=asked_replicas, pods=pods))
-        return replace(self, world=world, found=new_answers)
+        return replace(self, world=world, answers=new_answers)
 
     @property
     def policies(self) -> PolicySet:
@@ -361,16 +361,16 @@ class Answers:
 
     @property
     def pods(self) -> list[LivePod]:
-        return [pod for answer in self.found for pod in answer.pods]
+        return [pod for answer in self.answers for pod in answer.pods]
 
     @property
     def replicas(self) -> list[Replicas]:
-        return [replicas for answer in self.found for replicas in answer.replicas]
+        return [replicas for answer in self.answers for replicas in answer.replicas]
 
     @property
     def same(self) -> bool:
         """Whether every pod matches today's policies."""
-        return all(answer.same for answer in self.found)
+        return all(answer.same for answer in self.answers)
 
 
 def recreated(answers: Answers, *, whole: bool) -> Offline:
@@ -381,7 +381,7 @@ def recreated(answers: Answers, *, whole: bool) -> Offline:
     """
     objects: list[Object] = []
     templates: list[PodTemplate] = []
-    for answer in answers.found:
+    for answer in answers.answers:
         if whole and answer.source.is_own_run:
             name, namespace = answer.source.name, answer.source.namespace
             raise WrongUsage(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def lines(answers: Answers, focus: Focus) -> Iterator[str]:
-    for number, answer in enumerate(answers.found):
+    for number, answer in enumerate(answers.answers):
         if number:
             yield ""
         if answer.is_pod:
@@ -165,7 +165,7 @@ def document(answers: Answers, focus: Focus) -> dict[str, Any]:
             _pod_document(answer.pods[0], answers, focus)
             if answer.is_pod
             else _workload_document(answer, answers, focus)
-            for answer in answers.found
+            for answer in answers.answers
         ],
     }
 

@@ -214,7 +214,7 @@ class _DaskJob(Engine):
             return ""
         driver = facts["driver"]
         over = driver.ended or driver.succeeded
-        return "" if over or (driver.there and observed.between) else "driver"
+        return "" if over or (driver.pods and observed.between) else "driver"
 
 
 def _job_templates(replicas: str) -> Callable[[JsonObject], Iterator[JsonObject]]:
@@ -321,7 +321,7 @@ def _jobset(framework: str | None) -> Engine:
         kind=jobset.KIND.kind,
         resource="jobsets",
         pods=_JOBSET_PODS,
-        roles={role: role for role in ROLES[framework].known},
+        roles={role: role for role in ROLES[framework].names},
         templates="replicatedJobs",
         labelled=_jobset_templates,
         suspend="suspend",

@@ -110,7 +110,7 @@ class JobSetBackend(Backend):
 
     def kind(self, run: Run) -> ObjectKind:
         """Return the kind, with the roles of the run's framework."""
-        return replace(KIND, roles={role: role for role in ROLES[run.spec.framework].known})
+        return replace(KIND, roles={role: role for role in ROLES[run.spec.framework].names})
 
     def own_problems(self, run: Run) -> Iterable[Problem]:
         """Yield a problem if the name is too long."""

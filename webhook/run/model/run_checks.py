@@ -53,8 +53,8 @@ def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
     roles = ROLES[framework]
     subject = f"framework {framework}" if framework else "a run without a framework"
     if replicas is None:
-        if DEFAULT_ROLE not in roles.known:
-            role_names = ", ".join(roles.known)
+        if DEFAULT_ROLE not in roles.names:
+            role_names = ", ".join(roles.names)
             yield Problem(("replicas",), f"is required for {subject}; its roles are {role_names}")
         return
     if not isinstance(replicas, dict):
@@ -71,8 +71,8 @@ def _wrong_roles(framework: str | None, replicas: object) -> Iterator[Problem]:
 
 
 def _wrong_role(role: str, count: int, roles: Roles, subject: str) -> Iterator[Problem]:
-    if role not in roles.known:
-        hint = guess(role, roles.known) or f"; its roles are {', '.join(roles.known)}"
+    if role not in roles.names:
+        hint = guess(role, roles.names) or f"; its roles are {', '.join(roles.names)}"
         yield UnknownWord(("replicas", role), f"{subject} has no role {quoted(role)}{hint}")
     elif role in roles.single and count > 1:
         what = f"{subject} has one {role} at most, not {count}"

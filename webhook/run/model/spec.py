@@ -214,7 +214,7 @@ class RunSpec(Strict):
         """The replicas by role, in the framework's order; one master by default."""
         if self.replicas is None:
             return {DEFAULT_ROLE: ReplicaSpec()}
-        order = ROLES[self.framework].known
+        order = ROLES[self.framework].names
         return {role: self.replicas[role] for role in order if role in self.replicas}
 
     @classmethod

@@ -52,7 +52,7 @@ class Installation:
     arguments: tuple[str, ...]
     definitions: tuple[Json, ...]
     objects: tuple[Json, ...]
-    own: tuple[Json, ...]
+    later_objects: tuple[Json, ...]
 
 
 def plan_installation(
@@ -229,7 +229,7 @@ def start_operator(plane: ControlPlane, kubectl: Kubectl, installation: Installa
                 deadline,
                 lambda: "\n".join([*refusals, process.log_tail()]),
             )
-    _create(kubectl, installation.own)
+    _create(kubectl, installation.later_objects)
 
 
 def fill_placeholders(content: Any, values: Mapping[str, str | int]) -> Any:

@@ -133,7 +133,7 @@ def _single(parts: Parts, text: Draft) -> dict[str, Draft]:
     body = parts.alone(SHELL, text)
     framework = parts.fields.get("framework", NOTHING)
     name = framework.as_text
-    if name in FRAMEWORKS and DEFAULT_ROLE in ROLES[name].known:
+    if name in FRAMEWORKS and DEFAULT_ROLE in ROLES[name].names:
         return {"framework": framework, **body}
     if framework is not NOTHING:
         parts.notes.warning(framework, _ALONE)
