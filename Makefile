@@ -34,7 +34,7 @@ help:
 	@echo '              WORKERS=0 runs tests in one process, SEED=… with the order and the random cases of an earlier run'
 	@echo 'make fuzz     a million random reviews: FAIRLEAD_FUZZ_CASES=… for another number'
 	@echo 'make golden   rewrite the golden texts of messages after they were reworded'
-	@echo 'make lint     ruff, mypy, import-linter'
+	@echo 'make lint     ruff, mypy, import-linter, and the limits of tools/limits.toml'
 	@echo 'make format   let ruff rewrite the code'
 	@echo 'make bench    measure, and rewrite the tables of docs/benchmarks.md'
 	@echo 'make docs     make the site of all pages, in dist/site; VERSION=… in a folder of its own'
@@ -121,6 +121,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.house --limits
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix-only .
