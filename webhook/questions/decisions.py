@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.admission.workload_warnings import mark_on
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.audits import NODES_DECIDE
@@ -34,6 +35,8 @@ PODS: Final = "the pods as they would be (add --dry-run=server)"
 _AS_WRITTEN: Final = "the objects as written (kubectl create --dry-run=server)"
 # Where objects are given that the API server reads.
 _OBJECTS: Final = "with -f or --namespaces"
+# A Pod may be one of a Run's.
+_KINDS_WITH_HISTORY: Final = (names.RUN_KIND, "Pod")
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
@@ -127,6 +130,11 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
     """
     for replicas in decided:
         evaluation = replicas.evaluation
+        if evaluation.world.history and replicas.template.source.kind not in _KINDS_WITH_HISTORY:
+            yield (
+                f"{replicas.subject}: its pods never have a history, so --history shows what does "
+                "not happen: only Fairlead's controller writes one, for pods of Runs"
+            )
         if evaluation.depends_on_node:
             yield f"{replicas.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
         yield from (f"{replicas.subject}: {line}" for line in undecided_facts(replicas))
@@ -220,8 +228,9 @@ def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
         for kind, name in replicas.evaluation.unlisted:
             if replicas.evaluation.world.classes is not None:
                 unknown.setdefault(kind, set()).add(name)
-    for kind, names in sorted(unknown.items()):
+    for kind, class_names in sorted(unknown.items()):
         yield (
-            f"it is unknown whether the cluster has the {kind} {first_few(sorted(names), _NAMED)}; "
+            f"it is unknown whether the cluster has the {kind} "
+            f"{first_few(sorted(class_names), _NAMED)}; "
             f"without it pods are rejected: ask as a user who may list each {kind}"
         )
