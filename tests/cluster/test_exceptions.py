@@ -156,7 +156,8 @@ def test_a_pod_passes_until_the_exception_ends_and_is_refused_with_a_warning_aft
     # Who passed stays.
     assert is_stamped(space.get("pods", "leak"))
     assert "No exceptions in force." in command(space, "--in-force").stdout
-    assert "mine: ended" in command(space).stdout
+    (row,) = columns(command(space).stdout)
+    assert (row["IN FORCE"], row["UNTIL"]) == ("False", to_second(end))
 
 
 def test_an_exception_selects_by_labels_of_the_author(space: Space) -> None:
