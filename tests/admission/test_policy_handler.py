@@ -326,12 +326,12 @@ def test_warnings_come_with_the_answer_and_are_counted(wording: Wording) -> None
 
 
 def test_too_many_warnings_are_cut_before_the_api_server_does(wording: Wording) -> None:
-    labels = {f"{at:03}.example/{'x' * 50}": "a" for at in range(30)}
+    labels = {f"{at:03}.example/{'x' * 50}": "a" for at in range(60)}
     first = stored("PlacementPolicy", "a", overrides={"labels": labels})
     second = stored("PlacementPolicy", "b", defaults={"labels": dict.fromkeys(labels, "b")})
     warnings = World(first).post(review(second)).response["warnings"]
     assert sum(map(len, warnings)) <= 4096
-    mentions(warnings[-1], f"{30 - len(warnings) + 1} more warnings", "`fairlead check`")
+    mentions(warnings[-1], f"{60 - len(warnings) + 1} more warnings", "`fairlead check`")
     wording(warnings[-1])
 
 

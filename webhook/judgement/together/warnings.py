@@ -51,7 +51,7 @@ class Budget(NamedTuple):
 
 # The set is judged without the write and with it, and the API server waits five seconds for all
 # that a write needs, on a processor that others use as well.
-OF_A_WRITE: Final = Budget(25_000, 2_500)
+OF_A_WRITE: Final = Budget(25_000, 10_000)
 # A whole set, while a page, a replica that loads it or the status of a new policy waits.
 AT_ONCE: Final = Budget(250_000, 400_000)
 # When nothing waits: some minutes.
