@@ -197,7 +197,7 @@ def test_a_sandbox_that_cannot_start_leaves_nothing_behind(
     nodes = tmp_path / "nodes.yaml"
     nodes.write_text("pools: [{name: a, count: 1, labels: {team: not a label value}}]")
     up = sandbox("up", "--nodes", str(nodes))
-    assert (up.returncode, up.stdout) == (1, "")
+    assert (up.returncode, up.stdout) == (1, "export KUBECONFIG=/dev/null; false\n")
     assert "not a label value" in up.stderr
     assert not sandbox.folders.exists()
 
@@ -296,7 +296,7 @@ def test_invalid_policies_are_reported_before_anything_is_started(
     path = tmp_path / "policy.yaml"
     path.write_text(POLICIES.replace("spec:", "spec:\n  priority: high"))
     up = sandbox("up", "--policies", str(path))
-    assert (up.returncode, up.stdout) == (1, "")
+    assert (up.returncode, up.stdout) == (1, "export KUBECONFIG=/dev/null; false\n")
     assert f"{path}:5:" in up.stderr
     assert "spec.priority" in up.stderr
     assert not sandbox.folders.exists()
