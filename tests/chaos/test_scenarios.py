@@ -13,8 +13,8 @@ def test_with_every_replica_down_each_mode_does_what_it_says(play_short: PlaySho
     """Refused, denied, or admitted with a warning; and never another pod."""
     tally = play_short("outage")
     for mode in outage.MODES:
-        assert tally[f"{mode}: {outage.CREATIONS_DURING}"] > 0
-    assert tally[f"guarded-warn: {outage.ADMITTED}"] > 0
+        assert tally[f"`{mode}`: {outage.CREATIONS_DURING}"] > 0
+    assert tally[f"`guarded-warn`: {outage.ADMITTED}"] > 0
 
 
 @pytest.mark.parametrize(
