@@ -28,8 +28,8 @@ SMALL: Final = 80
 _P90: Final = 0.9
 LIMITS: Final = Path("tools", "limits.toml")
 # Names that leave open what a value is.
-# A line that ends with _IN_API declares a field whose name users write.
 REFUSED_NAMES: Final = frozenset({"each", "found", "known", "of", "one", "own", "there"})
+# The end of a line that declares a field whose name users write.
 _IN_API: Final = "  # as in the API"
 
 
@@ -79,6 +79,7 @@ def figures(root: Path, package: Path) -> dict[str, str]:
     functions = [lines for module in modules for lines in module.functions]
     single = [module for module in modules if len(importers[module.name]) == 1]
     total = sum(sizes)
+    import_lines = sum(module.import_lines for module in modules)
     return {
         "modules": f"{len(modules):,}",
         "lines": f"{total:,}",
@@ -89,9 +90,7 @@ def figures(root: Path, package: Path) -> dict[str, str]:
         "lines of a function, 90th percentile": f"{_p90(functions)}",
         "modules imported by one": f"{len(single):,}",
         f"of these, under {SMALL} lines": f"{sum(module.lines < SMALL for module in single):,}",
-        (
-            "share of lines that import"
-        ): f"{sum(module.import_lines for module in modules) / total:.1%}",
+        "share of lines that import": f"{import_lines / total:.1%}",
     }
 
 

@@ -51,7 +51,7 @@ class ServedDefinition(NamedTuple):
 
 
 class ServedDefinitions:
-    """Reads definitions of the cluster. `own` makes those of this version."""
+    """Reads definitions of the cluster. `make_definitions` makes those of this version."""
 
     def __init__(self, client: Client, make_definitions: Callable[[], Iterable[Json]]) -> None:
         self._client = client

@@ -245,10 +245,10 @@ class ActionExecutor:
                 free.append(action)
 
         workload = queue.workload
-        if elsewhere := await self.workloads.refuse_elsewhere(run, plan, queue, free):
+        sets = sets_of_replicas(workload) if workload and free else {}
+        if elsewhere := await self.workloads.refuse_elsewhere(run, plan, queue, free, sets):
             self._note(elsewhere, elsewhere.name, done)
             return
-        sets = sets_of_replicas(workload) if workload and free else {}
 
         async def create(action: CreatePod) -> bool:
             manifest = plan.pod(

@@ -35,7 +35,7 @@ from webhook.run.queue_workload import (
 from webhook.times import to_second
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from webhook.controller.observed_state import ObservedState
     from webhook.controller.owned_objects import Objects
@@ -206,14 +206,18 @@ class WorkloadExecutor:
         return False
 
     async def refuse_elsewhere(
-        self, run: Run, plan: Plan, queue: Queueing, pods: Sequence[CreatePod]
+        self,
+        run: Run,
+        plan: Plan,
+        queue: Queueing,
+        pods: Sequence[CreatePod],
+        by_replica: Mapping[tuple[str, int], str],
     ) -> Refusal | None:
         """Return why a pod is not to be created: policies of now, which may be newer than the
         admission, would put it on other nodes than those of its flavor; None if they do not.
 
-        One pod of each pod set and history is tried.
+        One pod of each pod set and history is tried. `by_replica`: those of `sets_of_replicas`.
         """
-        by_replica = sets_of_replicas(queue.workload) if queue.workload else {}
         tried = set()
         for creation in pods:
             name = pod_set_of(queue.workload, by_replica, creation.role, creation.index)

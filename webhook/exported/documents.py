@@ -186,8 +186,8 @@ def _check_sizes(manifests: Sequence[JsonObject]) -> None:
             what += "`kubectl apply` can keep"
         elif any(len(expression) > _EXPRESSION_MAX_CHARACTERS for expression in expressions):
             what = (
-                f"an expression would have over {_EXPRESSION_MAX_CHARACTERS} characters, "
-                "more than CEL takes"
+                f"an expression would have over {_EXPRESSION_MAX_CHARACTERS} characters, more than "
+                "CEL takes"
             )
         if what:
             raise NotExported([f"the set: {what}: export fewer policies, or run the webhook"])

@@ -153,8 +153,7 @@ _PATH: Final = f"/spec/affinity/nodeAffinity/{REQUIRED}"
 _MAX_TERM_PRODUCTS: Final = 64
 _MANY: Final = (
     f"fairlead: required node affinity would come to over {_MAX_TERM_PRODUCTS} terms with what "
-    "policies "
-    "demand, more than exported policies work out; give it fewer terms"
+    "policies demand, more than exported policies work out; give it fewer terms"
 )
 _LEFT: Final = (
     "fairlead: the policies' overrides and requirements leave no node that meets the "

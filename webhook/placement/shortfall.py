@@ -140,8 +140,8 @@ def _apart(
             if not met[at] & met[other]:
                 first, second = conditions[other], conditions[at]
                 what = (
-                    f"{first} matches {numbers[other]} and {second} {numbers[at]}, but none "
-                    "has both"
+                    f"{first} matches {numbers[other]} and {second} {numbers[at]}, but none has "
+                    "both"
                 )
                 return Shortfall(what, (first, second))
     named = _rarest(conditions, numbers)

@@ -249,7 +249,7 @@ class IndexCache:
         if not position_by_id or max(gone, len(unindexed)) > MOST_UNINDEXED:
             index, position_by_id, unindexed = Index(matches()), places, []
             self._last = index, position_by_id, policies
-        return MovedIndex(index, [places.get(position) for position in position_by_id], unindexed)
+        return MovedIndex(index, [places.get(policy_id) for policy_id in position_by_id], unindexed)
 
 
 _EMPTY: Final = Index(())

@@ -89,8 +89,8 @@ class Match(Strict):
         min_length=1,
     )
     coordinator: bool | None = optional(
-        "True if the replica leads its run: master, chief, launcher, scheduler, "
-        "driver, head, or worker 0 if worker 0 leads."
+        "True if the replica leads its run: master, chief, launcher, scheduler, driver, head, or "
+        "worker 0 if worker 0 leads."
     )
     resources: list[ResourceName] | None = optional(
         "The pod or one of its containers requests one of these resources.", min_length=1
@@ -100,14 +100,12 @@ class Match(Strict):
         min_length=1,
     )
     service_accounts: list[ServiceAccountGlob] | None = optional(
-        "The pod's spec.serviceAccountName is one of these. * stands for any text, "
-        "? for one character. A pod without one has 'default'. This field is "
-        "not a security boundary within a namespace: a user who can create pods can "
-        "name any service account there. To distinguish "
-        "accounts with the same name in two namespaces, add namespaces. If another "
-        "webhook changes the account after Fairlead, the API server calls Fairlead "
-        "again. Policies for the new account apply too, and what policies for the "
-        "old account wrote stays.",
+        "The pod's spec.serviceAccountName is one of these. * stands for any text, ? for one "
+        "character. A pod without one has 'default'. This field is not a security boundary within "
+        "a namespace: a user who can create pods can name any service account there. To "
+        "distinguish accounts with the same name in two namespaces, add namespaces. If another "
+        "webhook changes the account after Fairlead, the API server calls Fairlead again. Policies "
+        "for the new account apply too, and what policies for the old account wrote stays.",
         min_length=1,
     )
 

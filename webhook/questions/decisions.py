@@ -143,9 +143,8 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
         if tested := evaluation.unread_defaults:
             yield (
                 f"{replicas.subject}: policies match by {', '.join(tested)}, which a LimitRange of "
-                f"namespace {replicas.arrival.namespace} may add, and LimitRanges are not "
-                "read; give "
-                f"them {_OBJECTS}"
+                f"namespace {replicas.arrival.namespace} may add, and LimitRanges are not read; "
+                f"give them {_OBJECTS}"
             )
         yield from (f"{replicas.subject}: {line}" for line in unjudged_policies(evaluation))
     yield from unlisted_classes(decided)
@@ -231,6 +230,6 @@ def unlisted_classes(decided: Iterable[Replicas]) -> Iterator[str]:
     for kind, class_names in sorted(unknown.items()):
         yield (
             f"it is unknown whether the cluster has the {kind} "
-            f"{first_few(sorted(class_names), _NAMED)}; "
-            f"without it pods are rejected: ask as a user who may list each {kind}"
+            f"{first_few(sorted(class_names), _NAMED)}; without it pods are rejected: ask as a "
+            f"user who may list each {kind}"
         )

@@ -237,10 +237,9 @@ def unqueued_condition(
         ADMITTED,
         "False",
         NOT_QUEUED,
-        f"{engine.kind} {engine_object.name} runs without the quota of queue {queue}: Kueue "
-        "does not queue "
-        f"it; add {group}/{engine.kind.lower()} to integrations.frameworks of Kueue if it has such "
-        "an integration, and create the run again, or remove its label "
+        f"{engine.kind} {engine_object.name} runs without the quota of queue {queue}: Kueue does "
+        f"not queue it; add {group}/{engine.kind.lower()} to integrations.frameworks of Kueue if "
+        "it has such an integration, and create the run again, or remove its label "
         f"{names.KUEUE_QUEUE}",
     )
 

@@ -88,9 +88,9 @@ _METRICS: Final = {
     ),
     metric_names.CONNECTIONS_ENDED: _Description(
         Counter,
-        "Connections closed by the webhook: slow, late (no handshake), crowded (too many), "
-        "large (too many bytes), unread (answer not read), pipelined (request before the "
-        "answer), malformed (not HTTP/1.1).",
+        "Connections closed by the webhook: slow, late (no handshake), crowded (too many), large "
+        "(too many bytes), unread (answer not read), pipelined (request before the answer), "
+        "malformed (not HTTP/1.1).",
         ("reason",),
         get_args(Reason),
     ),

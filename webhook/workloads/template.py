@@ -351,6 +351,6 @@ def count_problem(value: Any) -> str:
         return ""
     cure = f"{_NUMBER}, without quotes" if isinstance(value, str) else _NUMBER
     return (
-        f"is {cut(json.dumps(value, default=str), _SHOWN_MAX_CHARACTERS)}, not a number of "
-        f"pods; {cure}"
+        f"is {cut(json.dumps(value, default=str), _SHOWN_MAX_CHARACTERS)}, not a number of pods; "
+        f"{cure}"
     )

@@ -181,8 +181,8 @@ async def print_logs(
         click.echo(f"run {name}: {describe_status(run, status, datetime.now(UTC))}", err=True)
     if follow and len(sources) > most:
         raise FairleadError(
-            f"run {name}: {len(sources)} logs are too many to follow, {most} can be at a"
-            " time: choose some by --role and --index, or leave --follow"
+            f"run {name}: {len(sources)} logs are too many to follow, {most} can be at a time: "
+            "choose some by --role and --index, or leave --follow"
         )
     waiting = [] if follow else [source for source in sources if not source.started]
     for source in waiting:

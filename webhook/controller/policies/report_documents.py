@@ -76,8 +76,8 @@ def report(
     results = [_stamped(_document(row), timestamps, now) for row in rows[:RESULTS_PER_REPORT]]
     if len(rows) > RESULTS_PER_REPORT:
         left = (
-            f"{len(rows) - RESULTS_PER_REPORT:,} of {len(rows):,} results are counted in "
-            "the summary only"
+            f"{len(rows) - RESULTS_PER_REPORT:,} of {len(rows):,} results are counted in the "
+            "summary only"
         )
         results.append(
             _stamped(

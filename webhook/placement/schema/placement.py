@@ -267,8 +267,8 @@ class PlacementModel(Strict):
     )
     labels: dict[LabelKey, LabelValue] | None = optional(
         "Labels of the pod. Missing keys are added. A label that the pod has is never changed, "
-        "because a controller could lose the pod. A label that takes the pod out of its "
-        "owner's selector rejects the pod. Requirements reject another value."
+        "because a controller could lose the pod. A label that takes the pod out of its owner's "
+        "selector rejects the pod. Requirements reject another value."
     )
     annotations: dict[AnnotationKey, str] | None = optional(
         "Annotations of the pod. Defaults add missing keys. Overrides set the keys. "
@@ -320,9 +320,9 @@ class Defaults(PolicyPlacement):
     refused: ClassVar[Mapping[str, str]] = {"nodeName": _NO_NODE_NAME}
 
     patch_strategy: Literal["PreMerge", "IsNull"] | None = optional(
-        "PreMerge (the default) adds missing keys. IsNull sets a field only if the "
-        "pod has nothing in it. If two policies set one key, the first decides on it, also "
-        "where IsNull then leaves the pod as it is."
+        "PreMerge (the default) adds missing keys. IsNull sets a field only if the pod has nothing "
+        "in it. If two policies set one key, the first decides on it, also where IsNull then "
+        "leaves the pod as it is."
     )
 
 

@@ -182,9 +182,8 @@ class TopologySpreadConstraint(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """As the API server's validateTopologySpreadConstraints has it."""
-        if given.get("minDomains") is not None and given.get("whenUnsatisfiable") == (
-            "ScheduleAnyway"
-        ):
+        when = given.get("whenUnsatisfiable")
+        if given.get("minDomains") is not None and when == "ScheduleAnyway":
             yield Problem(("minDomains",), "goes with whenUnsatisfiable: DoNotSchedule only")
         yield from _matched_keys_problems(given)
 

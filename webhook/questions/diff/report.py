@@ -233,8 +233,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
                 name,
                 _safe_line(compared_set.source),
                 (
-                    f"{count_text(compared_set.policies, 'policy')}, "
-                    f"set {compared_set.set[:HASH_LENGTH]}"
+                    f"{count_text(compared_set.policies, 'policy')}, set "
+                    f"{compared_set.set[:HASH_LENGTH]}"
                 ),
             ]
             for name, compared_set in (("OLD", outcome.old), ("NEW", outcome.new))

@@ -113,7 +113,7 @@ def concerns_path(setting: PlacementSetting, path: str) -> bool:
 
 
 class NoSuchPolicy(NoSuch):
-    """No such policy: `problem`, and the `known` names that are similar."""
+    """No such policy: `problem`, and the `policy_names` that are similar."""
 
     def __init__(self, problem: str, name: str, policy_names: Iterable[str]) -> None:
         names = list(policy_names)

@@ -58,9 +58,8 @@ def parse_references(words: tuple[str, ...], *, lists: bool = False) -> list[Obj
     for reference in references:
         if not _TYPE.fullmatch(reference.kind) or not is_subdomain(reference.name):
             raise WrongUsage(
-                f"{reference.kind}/{reference.name}: want a kind, such as pod, job or jobset, "
-                "and a name of "
-                "lower case letters, digits, '-', '.'"
+                f"{reference.kind}/{reference.name}: want a kind, such as pod, job or jobset, and "
+                "a name of lower case letters, digits, '-', '.'"
             )
     return list(dict.fromkeys(references))
 

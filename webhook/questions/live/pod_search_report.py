@@ -37,8 +37,8 @@ def answer_of(search_result: Found) -> str:
     ]
     counts += [f"unknown how many {_COUNTS[kind].removeprefix('that ')}" for kind in unknown]
     read = (
-        f"{count_text(search_result.read, 'live pod')} {where}, {search_result.of_runs:,} "
-        "with a run or a stamp"
+        f"{count_text(search_result.read, 'live pod')} {where}, {search_result.of_runs:,} with a "
+        "run or a stamp"
     )
     text = f"{read}: {', '.join(counts)}"
     if search_result.unjudged:

@@ -130,17 +130,16 @@ class JobSetBackend(Backend):
             return
         if shared.files or shared.ssh_keys_at:
             what = (
-                f"{subject} needs files or SSH keys, which a JobSet does not have; use "
-                "backend native"
+                f"{subject} needs files or SSH keys, which a JobSet does not have; use backend "
+                "native"
             )
             yield Problem(at, what)
         for role, variables in variables_by_role.items():
             for name, text in variables.items():
                 if text is None:
                     what = (
-                        f"in {subject}, {name} of role {role} differs between replicas in a "
-                        "way that a "
-                        "JobSet cannot write; use backend native"
+                        f"in {subject}, {name} of role {role} differs between replicas in a way "
+                        "that a JobSet cannot write; use backend native"
                     )
                     yield Problem(at, what)
 

@@ -414,11 +414,11 @@ def _own_problems(run: Run, kind: ObjectKind) -> Iterator[Problem]:
         and len(run.name) > _NAME_MAX_CHARACTERS - len(_SERVICE)
     ):
         what = (
-            f"is too long: KubeRay shortens names of more than {_NAME_MAX_CHARACTERS} "
-            "characters, and appends "
+            f"is too long: KubeRay shortens names of more than {_NAME_MAX_CHARACTERS} characters, "
+            "and appends "
         )
         what += (
-            f"{_SERVICE} to the Service's; want {_NAME_MAX_CHARACTERS - len(_SERVICE)} "
-            "characters at most"
+            f"{_SERVICE} to the Service's; want {_NAME_MAX_CHARACTERS - len(_SERVICE)} characters "
+            "at most"
         )
         yield Problem(at, what)

@@ -126,6 +126,6 @@ def _kind_lines(kind: ObjectKind, backend: str) -> Iterator[str]:
         values = ", ".join(str(value) for value in field.only) or "all"
         name = field.run.replace("*", "ROLE")
         yield (
-            f"| `{name}` | {place.replace('*', 'ROLE')} | {values} | {field.unset or '-'} "
-            f"| {field.note or '-'} |"
+            f"| `{name}` | {place.replace('*', 'ROLE')} | {values} | {field.unset or '-'} | "
+            f"{field.note or '-'} |"
         )
