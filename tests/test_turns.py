@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kube.virtual_time import run
-from webhook.turns import Window
+from webhook.turns import Window, gather_some
 
 pytestmark = pytest.mark.virtual_time
 
@@ -128,3 +128,19 @@ async def test_who_is_cancelled_as_the_place_comes_gives_it_on() -> None:
     waiting.cancel()
     await asyncio.wait([waiting])
     assert window.inside == 0
+
+
+async def test_some_calls_run_at_a_time_and_their_results_keep_the_order() -> None:
+    """The later ones end first."""
+    inside: list[int] = []
+    numbers: list[int] = []
+
+    async def call(entry: int) -> int:
+        inside.append(entry)
+        numbers.append(len(inside))
+        await asyncio.sleep(10 - entry)
+        inside.remove(entry)
+        return entry
+
+    assert await gather_some(3, call, range(8)) == list(range(8))
+    assert max(numbers) == 3

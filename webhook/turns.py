@@ -1,4 +1,4 @@
-"""Turns of callers: fair between names, or one call that all of them share."""
+"""Turns of callers: fair between names, a few at a time, or one call that all of them share."""
 
 from __future__ import annotations
 
@@ -9,10 +9,23 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 _Entry = TypeVar("_Entry")
 _Result = TypeVar("_Result")
+
+
+async def gather_some(
+    number: int, call: Callable[[_Entry], Awaitable[_Result]], entries: Iterable[_Entry]
+) -> list[_Result]:
+    """Return the results for the entries, in their order; `number` calls run at a time."""
+    limit = asyncio.Semaphore(number)
+
+    async def call_in_turn(entry: _Entry) -> _Result:
+        async with limit:
+            return await call(entry)
+
+    return await asyncio.gather(*map(call_in_turn, entries))
 
 
 class Turns(Generic[_Entry]):

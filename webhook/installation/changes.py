@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
+from functools import partial
 from http import HTTPStatus
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +38,7 @@ from webhook.installation.rights import Right, is_allowed
 from webhook.interception import OWN_SUFFIX
 from webhook.shortening import first_few
 from webhook.suspension import parse_suspension
+from webhook.turns import gather_some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -50,8 +51,7 @@ if TYPE_CHECKING:
     Objects = Mapping[Key, Json]
 
 _SHOWN: Final = 3
-# Concurrent requests.
-_CONCURRENT_REQUESTS: Final = 8
+CONCURRENT_REQUESTS: Final = 8
 _DRY_RUN: Final = {
     "fieldManager": names.INSTALL_MANAGER,
     "fieldValidation": "Strict",
@@ -134,7 +134,6 @@ async def find_obstacles(
         if missing := [kind.name for kind in asked if kind.resource not in served]:
             cure = NEEDED.get(version, "install what serves it")
             obstacles.append(f"the cluster does not serve {', '.join(missing)} ({version}): {cure}")
-    limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
     rights = dict.fromkeys(
         Right(verb, kind.group, kind.resource, namespace=key.namespace)
         for key in wanted
@@ -142,12 +141,8 @@ async def find_obstacles(
         for verb in (("patch",) if key in live else ("create", "patch"))
     )
 
-    async def lacks(right: Right) -> bool:
-        async with limit:
-            return not await is_allowed(client, right)
-
-    lacking = await asyncio.gather(*map(lacks, rights))
-    if missing := [str(right) for right, lacks_it in zip(rights, lacking, strict=True) if lacks_it]:
+    allowed = await gather_some(CONCURRENT_REQUESTS, partial(is_allowed, client), rights)
+    if missing := [str(right) for right, has in zip(rights, allowed, strict=True) if not has]:
         obstacles.append(
             f"you may not {first_few(missing, _SHOWN)}: an installation needs an administrator's "
             "rights: `kubectl auth can-i '*' '*'`"
@@ -165,24 +160,22 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
 
     Nothing is known of objects in a namespace that does not exist yet.
     """
-    limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
     namespaces = {"", *(key.name for key in live if key.kind.name == "Namespace")}
 
     async def refusal(key: Key) -> str:
-        async with limit:
-            try:
-                if key in live:
-                    await foresee(client, key, live[key], wanted[key])
-                else:
-                    await client.patch(key.path, wanted[key], "apply", query=_DRY_RUN)
-            except ClusterError as error:
-                if error.status not in _REFUSED:
-                    return ""
-                return f"{key} would be refused: {error.why}"
+        try:
+            if key in live:
+                await foresee(client, key, live[key], wanted[key])
+            else:
+                await client.patch(key.path, wanted[key], "apply", query=_DRY_RUN)
+        except ClusterError as error:
+            if error.status not in _REFUSED:
+                return ""
+            return f"{key} would be refused: {error.why}"
         return ""
 
     last = [key for key in wanted if key.rank >= WEBHOOK.rank and key.namespace in namespaces]
-    return [reason for reason in await asyncio.gather(*map(refusal, last)) if reason]
+    return list(filter(None, await gather_some(CONCURRENT_REQUESTS, refusal, last)))
 
 
 async def read_losses(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from webhook import names
 from webhook.errors import ClusterError
 from webhook.installation.apply import Result, applied
 from webhook.installation.changes import (
+    CONCURRENT_REQUESTS,
     find_obstacles,
     read_installed,
     read_live,
@@ -23,6 +23,7 @@ from webhook.installation.policy_plan import Plan, of_key, plan_policies
 from webhook.installation.probe import find_namespace
 from webhook.installation.restoring import SHARED, foresee
 from webhook.installation.stored_options import check_last_time
+from webhook.turns import gather_some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 # Of an object whose write the API server refuses; an obstacle says why.
 Forecast = Result | Literal["unknown"]
 
-# Concurrent requests.
-_AT_ONCE: Final = 8
 _DRY_RUN: Final = {"fieldManager": names.INSTALL_MANAGER, "force": "true", "dryRun": "All"}
 
 
@@ -122,16 +121,14 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
     An object that is not there is created: nothing is asked about it. Raises ClusterError if the
     API server does not answer.
     """
-    limit = asyncio.Semaphore(_AT_ONCE)
 
     async def write(key: Key) -> Forecast:
-        async with limit:
-            try:
-                return await _foretell_write(client, key, ready.live[key], ready.objects[key])
-            except ClusterError as error:
-                if error.status is None:
-                    raise
-                return "unknown"
+        try:
+            return await _foretell_write(client, key, ready.live[key], ready.objects[key])
+        except ClusterError as error:
+            if error.status is None:
+                raise
+            return "unknown"
 
     policies = ready.policies
     forecast_by_key: dict[Key, Forecast] = {
@@ -146,7 +143,8 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
     for keys, forecast in forecasts:
         forecast_by_key |= dict.fromkeys(keys, forecast)
     asked = [key for key in ready.live if key in forecast_by_key and key not in ready.kept]
-    forecast_by_key |= zip(asked, await asyncio.gather(*map(write, asked)), strict=True)
+    written = await gather_some(CONCURRENT_REQUESTS, write, asked)
+    forecast_by_key |= zip(asked, written, strict=True)
     return dict(sorted(forecast_by_key.items())) | dict.fromkeys(ready.unwanted, "deleted")
 
 

@@ -20,6 +20,7 @@ from webhook.controller.certificates.certificate_objects import (
 )
 from webhook.kube.named_object import NamedObject
 from webhook.kube.secrets import data_of
+from webhook.turns import gather_some
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -153,15 +154,11 @@ async def serial_numbers(
     addresses: Sequence[Address | None], ask: Callable[[Address], Awaitable[int | None]]
 ) -> tuple[int | None, ...]:
     """Return the serial number per address; None for a missing address or answer."""
-    turns = asyncio.Semaphore(CONCURRENT_HANDSHAKES)
 
-    async def one(address: Address | None) -> int | None:
-        if address is None:
-            return None
-        async with turns:
-            return await ask(address)
+    async def ask_if_any(address: Address | None) -> int | None:
+        return None if address is None else await ask(address)
 
-    return tuple(await asyncio.gather(*(one(address) for address in addresses)))
+    return tuple(await gather_some(CONCURRENT_HANDSHAKES, ask_if_any, addresses))
 
 
 class Address(NamedTuple):

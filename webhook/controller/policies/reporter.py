@@ -24,6 +24,7 @@ from webhook.judgement.reporting.decision_counts import Ledger, counted, met
 from webhook.judgement.reporting.statuses import CONDITIONS, Due, Knowledge, due
 from webhook.policy.status_model import CALLED, Served
 from webhook.times import to_second
+from webhook.turns import gather_some
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -339,20 +340,18 @@ async def poll_replicas(
     answers something else, has no report; the next read may have one.
     """
     polled_replicas = await replicas()
-    turns = asyncio.Semaphore(CONCURRENT_READS)
     limits = aiohttp.ClientTimeout(total=patience)
     async with aiohttp.ClientSession(timeout=limits, auto_decompress=False) as session:
 
-        async def one(replica: Replica) -> Report | None:
-            async with turns:
-                try:
-                    text = await _text(session, replica)
-                    # Parsing takes milliseconds with many policies.
-                    return await asyncio.to_thread(report_of, text)
-                except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-                    return None
+        async def read(replica: Replica) -> Report | None:
+            try:
+                text = await _text(session, replica)
+                # Parsing takes milliseconds with many policies.
+                return await asyncio.to_thread(report_of, text)
+            except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+                return None
 
-        reports = await asyncio.gather(*(one(replica) for replica in polled_replicas))
+        reports = await gather_some(CONCURRENT_READS, read, polled_replicas)
     answered = zip(polled_replicas, reports, strict=True)
     return ReplicaReports(
         polled_replicas, {replica.key: report for replica, report in answered if report is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -25,6 +24,7 @@ from webhook.cluster_objects.webhook_replicas import (
 from webhook.errors import ClusterError
 from webhook.installation import rollout
 from webhook.installation.apply import list_guards
+from webhook.installation.changes import CONCURRENT_REQUESTS
 from webhook.installation.doctor import (
     interception_checks,
     object_checks,
@@ -65,6 +65,7 @@ from webhook.placement.nodes import parse_node as read_node
 from webhook.run.queue_workload import API_VERSION as QUEUES_VERSION
 from webhook.server.watch_metrics import read_state
 from webhook.sources import SHIPPED
+from webhook.turns import gather_some
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Container, Iterable, Mapping, Sequence
@@ -84,8 +85,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Concurrent requests.
-_CONCURRENT_REQUESTS: Final = 8
 _CONFIGURATIONS: Final = CollectionPath(
     "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"
 )
@@ -346,37 +345,34 @@ class Reader:
         self, deployments: Mapping[str, Json], expected: Mapping[Key, Json]
     ) -> list[tuple[str, Right]]:
         accounts = needed(expected.values()) if names.CONTROLLER in deployments else {}
-        limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
         questions = [
             *(("", right) for right in WANTED),
             *((at, right) for at in accounts if at in deployments for right in accounts[at]),
         ]
-        lacks = await asyncio.gather(*(self._lacks(*question, limit) for question in questions))
+        lacks = await gather_some(CONCURRENT_REQUESTS, self._lacks, questions)
         return [question for question, lacking in zip(questions, lacks, strict=True) if lacking]
 
     async def _stored(self, wanted: Iterable[Key]) -> dict[Key, Json]:
         if ReadKind.OBJECTS not in self._kinds:
             return {}
-        limit = asyncio.Semaphore(_CONCURRENT_REQUESTS)
 
         async def read(key: Key) -> Json | None:
-            async with limit:
-                return await self._object(ReadKind.OBJECTS, key.path)
+            return await self._object(ReadKind.OBJECTS, key.path)
 
         keys = [key for key in wanted if object_checks.is_compared(key)]
-        stored_objects = await asyncio.gather(*map(read, keys))
+        stored_objects = await gather_some(CONCURRENT_REQUESTS, read, keys)
         return {
             key: stored_object
             for key, stored_object in zip(keys, stored_objects, strict=True)
             if stored_object
         }
 
-    async def _lacks(self, account: str, right: Right, limit: asyncio.Semaphore) -> bool:
+    async def _lacks(self, question: tuple[str, Right]) -> bool:
+        account, right = question
         what = ReadKind.PROGRAMS_RIGHTS if account else ReadKind.OWN_RIGHTS
         if what not in self._kinds:
             return False
-        async with limit:
-            allowed = await self._tried(what, is_allowed(self._client, right, account))
+        allowed = await self._tried(what, is_allowed(self._client, right, account))
         return allowed is False
 
 
