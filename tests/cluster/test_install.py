@@ -208,14 +208,14 @@ def test_without_options_it_installs_as_last_time(installed: Site) -> None:
     site = installed
     chosen = ("--overlay", "fail-open-guarded", "--source", "mlrun", "--nodes", "--policy-reports")
     site.install(*chosen, "--image", "example.invalid/fairlead:0.1.0")
-    before = {key: site.plane.api.get(key.path) for key in every_key()}
+    before = written(site)
     again = site.run("install", "-o", "json")
     assert again.exit_code == 0, again.output
     found = {each["result"] for each in json.loads(again.stdout)["objects"]}
     assert found == {"unchanged"}
     assert "takes away" not in again.stderr
     mentions(again.stderr, "as last time", "--source mlrun --nodes --policy-reports")
-    assert before == {key: site.plane.api.get(key.path) for key in every_key()}
+    assert written(site) == before
     # What is only missing comes back without a question.
     site.plane.api.delete(path("mutatingwebhookconfigurations", "fairlead"))
     site.kubectl("delete", "clusterrole", f"{names.WEBHOOK}-nodes")
@@ -244,7 +244,7 @@ def test_what_is_taken_away_is_told_and_confirmed_before(installed: Site) -> Non
     site = installed
     chosen = ("--overlay", "fail-open-guarded", "--source", "mlrun", "--nodes", "--policy-reports")
     site.install(*chosen, "--image", "example.invalid/fairlead:0.1.0")
-    before = {key: site.plane.api.get(key.path) for key in every_key()}
+    before = written(site)
     at = ("--kubeconfig", str(site.plane.kubeconfig), *site.at_its_address)
     refused = CliRunner().invoke(fairlead, ["install", *at, "--reset"])
     assert isinstance(refused.exception, InstallationError)
@@ -260,7 +260,7 @@ def test_what_is_taken_away_is_told_and_confirmed_before(installed: Site) -> Non
         ("loses argument --policy-reports of controller",),
     ):
         line_with(refused.stderr, *told)
-    assert before == {key: site.plane.api.get(key.path) for key in every_key()}
+    assert written(site) == before
     shown = site.run("install", *site.at_its_address, "--image", "example.invalid/f:2", "--dry-run")
     assert shown.exit_code == 0
     line_with(shown.stderr, "image of webhook", "to example.invalid/f:2")
@@ -296,12 +296,12 @@ def test_objects_that_another_tool_manages_are_refused(installed: Site) -> None:
         site.plane.api.call(
             "PATCH", role, {"metadata": metadata}, content_type="application/merge-patch+json"
         )
-        before = {key: site.plane.api.get(key.path) for key in every_key()}
+        before = written(site)
         for options in ((), ("--reset", "--yes"), ("--dry-run",)):
             with pytest.raises(InstallationError) as refused:
                 site.run("install", *options)
             mentions(str(refused.value), f"ClusterRole {names.CONTROLLER}", cure, "Nothing has")
-        assert before == {key: site.plane.api.get(key.path) for key in every_key()}
+        assert written(site) == before
         without = {kind: dict.fromkeys(found) for kind, found in metadata.items()}
         site.plane.api.call(
             "PATCH", role, {"metadata": without}, content_type="application/merge-patch+json"
@@ -641,13 +641,16 @@ MONITORING = ("--overlay", "default", "--overlay", "monitoring")
 
 
 def written(site: Site) -> Json:
-    """Every object of an installation that is there, as somebody has written it."""
+    """Every object of an installation that is there, without what the controllers of Kubernetes
+    write to it by themselves.
+    """
     answers = {str(key): site.plane.api.call("GET", str(key.path)) for key in every_key()}
     there = {key: found for key, (status, found) in answers.items() if status == HTTPStatus.OK}
     for found in there.values():
         found.pop("status", None)
         for field in ("resourceVersion", "managedFields"):
             found["metadata"].pop(field, None)
+        found["metadata"].get("annotations", {}).pop("deployment.kubernetes.io/revision", None)
     return there
 
 
