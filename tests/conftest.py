@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import pkgutil
 import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import fairlead
-import webhook
-from tests.examples import examples, fuzz_cases
+from tests.examples import draw_nothing_of_the_code, examples, fuzz_cases
 from webhook.evaluation import one_pod
 
 # So that an assert in a module that is no test says what it found, too.
@@ -38,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("COLUMNS", "NO_COLOR"):
         os.environ.pop(name, None)
     if config.getoption("--hypothesis-seed") is not None:
-        _import_everything()
+        draw_nothing_of_the_code()
     # Without it an example of over 0.2 s fails, and so do ten that took over a second to draw.
     settings.register_profile(
         "patient",
@@ -48,18 +44,6 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("patient")
-
-
-def _import_everything() -> None:
-    """Import the whole program.
-
-    Hypothesis also draws constants of the modules that are imported at that moment: of programs
-    that import late, those of tests that ran before in the same worker. So the same seed drew
-    other cases in each run.
-    """
-    for package in (webhook, fairlead):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(found.name)
 
 
 @pytest.fixture(autouse=True)

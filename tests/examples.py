@@ -10,6 +10,7 @@ import os
 from typing import Final
 
 import pytest
+from hypothesis.internal.conjecture import providers
 
 # What `many` is for each law.
 BASE: Final = 300
@@ -35,6 +36,15 @@ def fuzz_cases(many: int) -> int:
     """Return how many reviews fuzzing tries: FAIRLEAD_FUZZ_CASES, else as `examples`."""
     wanted = os.environ.get("FAIRLEAD_FUZZ_CASES", "")
     return _number("FAIRLEAD_FUZZ_CASES", wanted) if wanted else examples(many)
+
+
+def draw_nothing_of_the_code() -> None:
+    """Make a seed draw the same cases after every change of the code.
+
+    Hypothesis also draws constants that it finds in the code of the tested project, so each change
+    gave the same seed other cases. Without a seed it still does.
+    """
+    pytest.MonkeyPatch().setattr(providers, "is_local_module_file", lambda _path: False)
 
 
 def _number(variable: str, found: str, beside: str = "") -> int:
