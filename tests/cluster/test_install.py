@@ -794,11 +794,11 @@ def test_an_image_that_cannot_be_pulled_is_reported_at_once(installed: Site) -> 
         kubectl = site.kubectl.within(NAMESPACE)
         patched = ("--subresource=status", "--type=merge", "-p", status)
         kubectl("patch", "pod", pending()[0], *patched)
-        done = site.run("install", "--timeout", "8s")
+        done = site.run("install", "--timeout", "20s")
     finally:
         schedule_with("default-scheduler")
     assert done.exit_code == 3
-    waits, _, verdict = done.stderr.partition("not within 8 s")
+    waits, _, verdict = done.stderr.partition("not within 20 s")
     assert verdict
     mentions(waits, "fairlead:0.1.0", "no registry", "kind load", "--image")
     mentions(waits, "cannot be pulled (ErrImagePull): no such host")
