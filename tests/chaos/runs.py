@@ -21,7 +21,7 @@ from tests.cluster.spaces import metric
 from tests.eventually import eventually
 from webhook import names
 from webhook.run.crd import custom_resource_definition
-from webhook.sandbox.api import install_definitions
+from webhook.sandbox.api import NoAnswer, install_definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, start_controller
 from webhook.sandbox.simulated_nodes import SHIPPED_NODES, read_pools
@@ -135,7 +135,7 @@ class House:
     ) -> Any:
         def so() -> Any:
             # The API server may be on its way up.
-            with suppress(OSError):
+            with suppress(NoAnswer):
                 return found()
 
         return eventually(what, so, budget=180, period=0.05, explain=explain)

@@ -44,18 +44,24 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
 
 
-def completed(*words: str) -> list[str]:
-    """What bash gets for the last word: a type and a value in each line."""
+def answer(shell: str, *words: str) -> str:
+    """Return what the shell's script gets for the last word."""
     environment = {
-        "_FAIRLEAD_COMPLETE": "bash_complete",
+        "_FAIRLEAD_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": shlex.join(["fairlead", *words]),
-        "COMP_CWORD": str(len(words)),
+        # fish gives the word itself.
+        "COMP_CWORD": words[-1] if shell == "fish" else str(len(words)),
     }
     done = CliRunner().invoke(
         fairlead, [], env=environment, prog_name="fairlead", complete_var="_FAIRLEAD_COMPLETE"
     )
     assert done.exit_code == 0, done.output
-    return done.stdout.split()
+    return done.stdout
+
+
+def completed(*words: str) -> list[str]:
+    """What bash gets for the last word: a type and a value in each line."""
+    return answer("bash", *words).split()
 
 
 @pytest.mark.parametrize(
@@ -256,6 +262,30 @@ def test_bash_completes_a_command_a_file_and_an_option(tmp_path: Path) -> None:
         shell.wait(10)
         os.close(ours)
     assert "error: run.json:1:1: want Nodes" in shown
+
+
+# What a script reads for a type, a value and a help; without a help it is the last text.
+FORMS = {
+    "bash": ("{0},{1}\n", ""),
+    "zsh": ("{0}\n{1}\n{2}\n", "_"),
+    "fish": ("{0},{1}\t{2}\n", ""),
+    "powershell": ("{0}\n{1}\n{2}\n", "_"),
+}
+
+
+@pytest.mark.parametrize("shell", FORMS)
+def test_a_command_a_file_and_a_word_have_the_form_that_the_shells_script_reads(shell: str) -> None:
+    """zsh, fish and PowerShell are not on every machine; bash itself is tried above."""
+    form, no_help = FORMS[shell]
+    script = CliRunner().invoke(fairlead, ["completion", shell]).stdout
+    assert f"{shell}_complete" in script
+    assert "_FAIRLEAD_COMPLETE" in script
+    check = "Validate policies, also against nodes."
+    assert answer(shell, "che") == form.format("plain", "check", check)
+    bare = form.replace("\t{2}", "")
+    assert answer(shell, "check", "po") == bare.format("file", "po", no_help)
+    assert answer(shell, "check", "-o", "js") == bare.format("plain", "json", no_help)
+    assert answer(shell, "check", "-o", "~none").strip() == ""
 
 
 def test_kubectl_gets_words_with_a_directive() -> None:

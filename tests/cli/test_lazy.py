@@ -49,7 +49,7 @@ def test_a_misspelt_command_gets_a_suggestion(wording: Wording) -> None:
     """As of options; commands are known by the table alone."""
     answer = CliRunner().invoke(group, ["sorces"])
     mentions(answer.output, "No such command 'sorces'", "'sources'")
-    wording(answer.output.partition("Error: ")[2])
+    wording(answer.output.partition("error: ")[2])
 
 
 @pytest.mark.parametrize(

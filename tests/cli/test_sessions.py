@@ -105,7 +105,7 @@ def printed(line: str, code: int) -> str:
     elif not isinstance(result.exception, SystemExit | None):
         raise result.exception
     assert exit_code == code, result.output
-    stderr = re.sub(r"Usage: .*?\n\n(?=Error: )", "", result.stderr, flags=re.DOTALL)
+    stderr = re.sub(r"`.* --help` shows the usage\.\n", "", result.stderr)
     errors = "".join(f"2> {each}".rstrip() + "\n" for each in stderr.splitlines())
     return f"$ fairlead {line}\n{result.stdout}{errors}"
 

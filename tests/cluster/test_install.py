@@ -123,6 +123,15 @@ def test_an_upgrade_changes_what_differs_and_leaves_what_others_did(installed: S
     assert container["image"] == "example.invalid/fairlead:0.1.0"
 
 
+def test_a_dry_run_asks_about_each_program_once(installed: Site) -> None:
+    """What stands in the way, what is lost and what would change read the same answer."""
+    options = ("--dry-run", "-v", "--image", "example.invalid/fairlead:9")
+    asked = installed.run("install", *options, *installed.at_its_address).stderr.splitlines()
+    for name in (names.WEBHOOK, names.CONTROLLER):
+        patched = [line for line in asked if "PATCH" in line and f"/deployments/{name}" in line]
+        assert len(patched) == 1, patched
+
+
 def test_policies_that_a_user_changed_stay(installed: Site, tmp_path: Path) -> None:
     """Each by itself; those that install put there itself are brought up to date."""
     spot, mine = "CapacityClass spot", "PlacementPolicy mine"

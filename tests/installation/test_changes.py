@@ -21,7 +21,7 @@ from webhook.installation.object_kinds import CRD, Key
 from webhook.installation.restoring import SHARED, restoration
 
 if TYPE_CHECKING:
-    from webhook.kube.client import Client
+    from webhook.installation.restoring import DryRuns
 
 Json = dict[str, Any]
 ADDED = ("nodes", "policy-reports", "ui", "doctor", *(f"backend-{name}" for name in backends()))
@@ -42,7 +42,7 @@ def live(choices: Choices) -> dict[Key, Json]:
 
 def losses(live: dict[Key, Json], wanted: dict[Key, Json]) -> list[str]:
     """Nobody else has written a field of these, so the API server is not asked."""
-    return asyncio.run(read_losses(cast("Client", None), live, wanted))
+    return asyncio.run(read_losses(cast("DryRuns", None), live, wanted))
 
 
 @given(OVERLAYS, some("mlrun", "spark", "jobset"), some("mlrun", "dask"), some(*ADDED))

@@ -11,8 +11,8 @@ import pytest
 
 from tests.kube.fake_api import THING, THINGS, Answer, Request, client_of, fake_api, until
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.answers import TRIES
 from webhook.kube.rate_limit import TokenBucket
+from webhook.kube.throttling import TRIES
 from webhook.kube.writer import Writer
 
 

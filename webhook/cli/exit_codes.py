@@ -65,6 +65,24 @@ def errors_exit(code: int | None = None) -> Iterator[None]:
         fail(error, code_of(error) if code is None else code)
 
 
+@contextmanager
+def usage_exits() -> Iterator[None]:
+    """Print wrong usage as every other error, then where its help is, and exit.
+
+    click would print `Error:`, below the usage.
+    """
+    try:
+        yield
+    except WrongUsage as error:
+        say("error", str(error))
+        sys.exit(UNKNOWN)
+    except click.ClickException as error:
+        say("error", error.format_message())
+        if context := getattr(error, "ctx", None):
+            click.echo(f"`{context.command_path} --help` shows the usage.", err=True)
+        sys.exit(error.exit_code)
+
+
 class _ClosedInput:
     """Standard input that the shell has closed (`<&-`), for which Python has None."""
 

@@ -222,7 +222,7 @@ async def _foretell(
     ready = await prepare(
         client, objects, own_policies=own_policies, before=before, namespace=namespace
     )
-    print_notes([*ready.notes, *await ready.losses(client)])
+    print_notes([*ready.notes, *await ready.losses()])
     for obstacle in ready.obstacles:
         say("error", obstacle)
     return ready, await foretell(client, ready) if whole else {}

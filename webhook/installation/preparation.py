@@ -21,7 +21,7 @@ from webhook.installation.narrowing import keep_narrowing, read_whole
 from webhook.installation.policy_files import has_own_policies
 from webhook.installation.policy_plan import Plan, of_key, plan_policies
 from webhook.installation.probe import find_namespace
-from webhook.installation.restoring import SHARED, foresee
+from webhook.installation.restoring import SHARED, DryRuns
 from webhook.installation.stored_options import check_last_time
 from webhook.turns import gather_some
 
@@ -51,6 +51,7 @@ class Preparation(NamedTuple):
     obstacles:  why the installation would stop half way
     kept:       objects that stay as they are, each with the reason
     notes:      messages for the user who installs
+    dry_runs:   what the API server answered about the live objects so far
     """
 
     objects: Mapping[Key, Json]
@@ -61,6 +62,7 @@ class Preparation(NamedTuple):
     obstacles: Sequence[str]
     kept: Mapping[Key, str]
     notes: Sequence[str]
+    dry_runs: DryRuns
 
     @property
     def unwanted(self) -> list[Key]:
@@ -71,9 +73,9 @@ class Preparation(NamedTuple):
             if key not in self.objects and applied(live_object)
         )
 
-    async def losses(self, client: Client) -> list[str]:
+    async def losses(self) -> list[str]:
         """Return what the installation takes away or changes. Raises as `read_losses` does."""
-        return await read_losses(client, self.live, self.objects, self.last, kept=self.kept)
+        return await read_losses(self.dry_runs, self.live, self.objects, self.last, kept=self.kept)
 
 
 async def prepare(
@@ -98,7 +100,8 @@ async def prepare(
     policies = await plan_policies(client, objects, given=own_policies)
     refuse_managed(await read_live(client, policies.writes))
     trial = await find_namespace(client, objects[CONTROLLER], namespace)
-    obstacles = await find_obstacles(client, live, objects, trial)
+    dry_runs = DryRuns(client)
+    obstacles = await find_obstacles(client, dry_runs, live, objects, trial)
     kept = dict(policies.kept)
     both = CONFIG_MAP in objects and CONFIG_MAP in live
     if both and not own_policies and has_own_policies(live[CONFIG_MAP], objects[CONFIG_MAP]):
@@ -112,6 +115,7 @@ async def prepare(
         obstacles,
         kept,
         [*notes, *policies.notes, *(f"{key} stays as it is: {why}" for key, why in kept.items())],
+        dry_runs,
     )
 
 
@@ -124,7 +128,7 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
 
     async def write(key: Key) -> Forecast:
         try:
-            return await _foretell_write(client, key, ready.live[key], ready.objects[key])
+            return await _foretell_write(client, ready, key)
         except ClusterError as error:
             if error.status is None:
                 raise
@@ -148,10 +152,11 @@ async def foretell(client: Client, ready: Preparation) -> dict[Key, Forecast]:
     return dict(sorted(forecast_by_key.items())) | dict.fromkeys(ready.unwanted, "deleted")
 
 
-async def _foretell_write(client: Client, key: Key, live: Json, wanted: Json) -> Forecast:
+async def _foretell_write(client: Client, ready: Preparation, key: Key) -> Forecast:
+    live, wanted = ready.live[key], ready.objects[key]
     # An installation applies after it has removed what others have added. A dry run of the apply
     # alone counts where there is nothing to remove.
-    after = await foresee(client, key, live, wanted)
+    after = await ready.dry_runs.foresee(key, live, wanted)
     if content(after) == content(live) and key.kind.name not in SHARED:
         after = await client.patch(key.path, wanted, "apply", query=_DRY_RUN)
     return "unchanged" if content(after) == content(live) else "changed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
@@ -35,7 +36,21 @@ async def restore(client: Client, key: Key, live: Json, wanted: Mapping[str, Any
     return await client.patch(key.path, patch, "json", query=_QUERY)
 
 
-async def foresee(client: Client, key: Key, live: Json, wanted: Mapping[str, Any]) -> Json:
+class DryRuns:
+    """What writes would make of live objects. The API server is asked once about each object."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._answers: dict[Key, asyncio.Task[Json]] = {}
+
+    async def foresee(self, key: Key, live: Json, wanted: Mapping[str, Any]) -> Json:
+        """Return what a write makes of the object. Raises ClusterError, each time it is asked."""
+        if key not in self._answers:
+            self._answers[key] = asyncio.create_task(_foresee(self._client, key, live, wanted))
+        return await self._answers[key]
+
+
+async def _foresee(client: Client, key: Key, live: Json, wanted: Mapping[str, Any]) -> Json:
     """Return what a write makes of the object, by a dry run. Raises ClusterError."""
     dry_run = {**_QUERY, "dryRun": "All"}
     after = live

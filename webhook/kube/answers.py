@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 import orjson
@@ -14,13 +14,12 @@ from kubernetes.aio.config.config_exception import ConfigException
 
 from webhook.errors import ClusterError
 from webhook.kube.failure_text import describe_refusal
+from webhook.kube.throttling import retry_after_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.kube.failure_text import Call
-
-T = TypeVar("T")
 
 # The reason of an error without an answer; Kubernetes uses the same reason if a server timed out.
 TIMEOUT: Final = "Timeout"
@@ -32,11 +31,6 @@ _BUSY: Final = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-
-# Attempts per call while the server answers 429, as in client-go.
-TRIES: Final = 10
-# Seconds. The maximum pause that a server can request.
-LONGEST_PAUSE: Final = 300.0
 
 # Maximum nesting of objects and lists, including the page's own. The API server stores ten times as
 # many levels, also in managedFields, and orjson parses 1,024. One object with deeper nesting must
@@ -96,7 +90,7 @@ def refusal(status: int, headers: Mapping[str, str], data: bytes, call: Call) ->
         body = orjson.loads(data)
     except ValueError:
         body = None
-    after = _seconds(headers.get("Retry-After"))
+    after = retry_after_seconds(headers.get("Retry-After"))
     if isinstance(body, dict) and body.get("kind") == "Status":
         warned = [value for name, value in headers.items() if name.lower() == "warning"]
         return from_status(body, call, status=status, retry_after=after, warnings=warned)
@@ -116,7 +110,7 @@ def from_status(
     """Return the error in a Status object, from an answer or a watch."""
     details = body.get("details")
     if retry_after is None and isinstance(details, dict):
-        retry_after = _seconds(details.get("retryAfterSeconds"))
+        retry_after = retry_after_seconds(details.get("retryAfterSeconds"))
     code = body.get("code")
     if status is None and isinstance(code, int):
         status = code
@@ -134,22 +128,6 @@ def from_status(
         warnings=warnings,
         position=str(position or ""),
     )
-
-
-async def retry_throttled(
-    call: Callable[[], Awaitable[T]], pause: Callable[[float], Awaitable[object]]
-) -> T:
-    """Return the result of a call, which is made again while the server answers 429 with
-    Retry-After, as client-go does: such a call had no effect. `pause` gets the seconds.
-    """
-    for _ in range(TRIES - 1):
-        try:
-            return await call()
-        except ClusterError as error:
-            if error.status != HTTPStatus.TOO_MANY_REQUESTS or error.retry_after is None:
-                raise
-            await pause(min(error.retry_after, LONGEST_PAUSE))
-    return await call()
 
 
 def is_busy(error: ClusterError) -> bool:
@@ -197,9 +175,3 @@ def _reason(error: OSError) -> str:
     """
     number = error.errno or 0
     return os.strerror(number) if number > 0 else error.strerror or str(error)
-
-
-def _seconds(value: object) -> float | None:
-    """Return Retry-After in seconds; the API server never sends a date."""
-    text = str(value)
-    return float(text) if text.isascii() and text.isdigit() and text != "0" else None

@@ -14,10 +14,11 @@ import aiohttp
 
 from webhook.api_paths import ApiPath, ObjectPath
 from webhook.errors import ClusterError
-from webhook.kube.answers import decode, refusal, retry_throttled, transport_errors
+from webhook.kube.answers import decode, refusal, transport_errors
 from webhook.kube.config import load
 from webhook.kube.failing_writes import FailingWrites
 from webhook.kube.failure_text import Call
+from webhook.kube.throttling import retry_throttled
 from webhook.kube.transport import JSON, Transport
 
 if TYPE_CHECKING:

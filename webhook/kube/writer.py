@@ -7,8 +7,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias
 
 from webhook.errors import ClusterError, NotLeading
-from webhook.kube.answers import LONGEST_PAUSE, TIMEOUT, is_busy, retry_throttled
+from webhook.kube.answers import TIMEOUT, is_busy
 from webhook.kube.client import Client
+from webhook.kube.throttling import LONGEST_PAUSE, retry_throttled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

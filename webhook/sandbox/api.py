@@ -9,9 +9,11 @@ import ssl
 import threading
 import time
 from http import HTTPStatus
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.errors import SandboxError
+from webhook.kube.throttling import pause_before_retry, retry_after_seconds
 from webhook.names import TAINT_NOT_READY
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.run.crd import custom_resource_definition
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _SERVED_TIMEOUT_SECONDS: Final = 30  # seconds until a new definition is served
-_BUSY_PAUSES: Final = (0.1, 0.2, 0.5, 1, 2, 4)  # seconds before a request is sent again after 429
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 # The discovery that kubectl reads (KEP-3352, aggregated discovery).
 _DISCOVERY: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class NoAnswer(SandboxError):
+    """The API server of the sandbox did not answer a request."""
 
 
 class Api:
@@ -53,11 +58,11 @@ class Api:
         content_type: str = _JSON,
         accept: str = _JSON,
     ) -> tuple[int, Any]:
-        """Status and decoded body of one request. Raises OSError if there is no answer.
+        """Return the status and the decoded body of one request. Raises NoAnswer.
 
-        A body that is not JSON (readyz answers "ok") comes back as text. What was answered with
-        429 had no effect, and is sent again for a few seconds, as client-go does: the storage of a
-        kind whose definition has just changed is not there for a moment.
+        A body that is not JSON (readyz answers "ok") comes back as text. A request that the server
+        was too busy to take is sent again: the storage of a kind whose definition has just changed
+        is not there for a moment.
         """
         sent = None if body is None else json.dumps(body)
         headers = {
@@ -65,14 +70,18 @@ class Api:
             "Accept": accept,
             "Authorization": self._authorization,
         }
-        for pause in (*_BUSY_PAUSES, None):
+        for tries in count(1):
             try:
-                status, text = self._exchange(method, path, sent, headers)
-            except http.client.HTTPException as error:
-                raise ConnectionError(f"{method} {path}: {error!r}") from error
-            if status != HTTPStatus.TOO_MANY_REQUESTS or pause is None:
+                status, retry_after, text = self._exchange(method, path, sent, headers)
+            except (http.client.HTTPException, OSError) as error:
+                raise NoAnswer(
+                    f"the sandbox's API server does not answer ({type(error).__name__}: {error});"
+                    " if the machine is busy, end other work, and run it again"
+                ) from error
+            seconds = pause_before_retry(status, retry_after_seconds(retry_after), tries)
+            if seconds is None:
                 break
-            time.sleep(pause)
+            time.sleep(seconds)
         try:
             return status, json.loads(text)
         except ValueError:
@@ -112,7 +121,7 @@ class Api:
         """Return whether it reports that it is ready; False while it does not answer."""
         try:
             return self.call("GET", "/readyz")[0] == http.HTTPStatus.OK
-        except OSError:
+        except NoAnswer:
             return False
 
     def close(self) -> None:
@@ -122,7 +131,8 @@ class Api:
 
     def _exchange(
         self, method: str, path: str, body: str | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
+    ) -> tuple[int, str | None, bytes]:
+        """Return the status, Retry-After and the body of one answer."""
         kept = self._take()
         connection = kept or http.client.HTTPSConnection(
             "127.0.0.1", self._port, timeout=30, context=self._context
@@ -141,7 +151,7 @@ class Api:
             connection.close()
             raise
         self._kept[threading.get_ident()] = connection
-        return response.status, text
+        return response.status, response.getheader("Retry-After"), text
 
     def _take(self) -> http.client.HTTPSConnection | None:
         """Take this thread's connection if the server still holds it open."""
