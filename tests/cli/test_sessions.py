@@ -10,11 +10,13 @@ shows:
               of requests that are refused, by path
     paths     what a fake API server has beside the cluster of shared/, by path; a list also has its
               objects; null: not found
-    run       command lines without `fairlead`, each with its exit code; `< FILE` gives standard
-              input
-    says      what is printed among the rest, whatever its wording
+    run       command lines without `fairlead`; `< FILE` gives standard input. Each has its exit
+              code, and what it prints is golden: `make golden` rewrites it. Or it has a list: the
+              exit code, and facts of its answer; `!` begins what is not in it. Then only its
+              messages on stderr are golden
+    says      what all print among the rest, whatever its wording
 
-The transcript of a session is its golden wording, so `make golden` rewrites it.
+A long answer is golden once for each command and format: the others differ from it in a few facts.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -33,7 +36,7 @@ from tests.cli.fake_clusters import SHARED, paths_of
 from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, log, refuse, served
 from tests.fast_yaml import load_yaml
 from tests.kube.fake_api import answering
-from tests.wording import Wording, mentions
+from tests.wording import Wording, golden_file, mentions, read
 from webhook.cli import fairlead
 from webhook.cli.exit_codes import code_of
 from webhook.errors import FairleadError
@@ -89,11 +92,15 @@ def documents_of(policies: dict[str, Any]) -> str:
 
 SESSIONS = read_sessions()
 KEYS = {"files", "policies", "cluster", "logs", "refused", "paths", "run", "says"}
+# A shorter answer is golden as it is: its facts would take as many lines.
+LONG_ANSWER_LINES = 12
+# Most commands that read files print it.
+USUAL_NOTE = "2> note: the API server was not asked"
 COLLECTIONS = {"runs": RUNS, "pods": PODS, "nodes": "/api/v1/nodes"}
 
 
-def printed(line: str, code: int) -> str:
-    """Run one command line; return what a terminal shows, with stderr after stdout."""
+def printed(line: str, code: int) -> tuple[str, str]:
+    """Run one command line; return its answer, and what it prints on stderr."""
     words, _, source = line.partition(" < ")
     stdin = Path(source).read_text() if source else None
     result = CliRunner().invoke(fairlead, shlex.split(words), input=stdin)
@@ -107,7 +114,24 @@ def printed(line: str, code: int) -> str:
     assert exit_code == code, result.output
     stderr = re.sub(r"`.* --help` shows the usage\.\n", "", result.stderr)
     errors = "".join(f"2> {each}".rstrip() + "\n" for each in stderr.splitlines())
-    return f"$ fairlead {line}\n{result.stdout}{errors}"
+    return result.stdout, errors
+
+
+def play(commands: dict[str, Any]) -> tuple[str, str]:
+    """Run command lines; return all that they print, and what of it is golden."""
+    transcript, golden = "", ""
+    for line, expected in commands.items():
+        code, *facts = expected if isinstance(expected, list) else [expected]
+        answer, messages = printed(line, code)
+        transcript += answer + messages
+        mentions(answer, *(fact for fact in facts if fact[0] != "!"))
+        for absent in (fact[1:] for fact in facts if fact[0] == "!"):
+            assert absent not in answer + messages
+        if not isinstance(expected, list):
+            golden += f"$ fairlead {line}\n{answer}{messages}"
+        elif shown := re.sub(rf"^{USUAL_NOTE}.*\n", "", messages, flags=re.MULTILINE):
+            golden += f"$ fairlead {line}\n{shown}"
+    return transcript, golden
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -135,8 +159,37 @@ def test_commands_print_the_golden_transcript(
         cluster.answers[f"{PODS}/{pod}/log"] = log(text.encode())
     with served(cluster, tmp_path) if cluster.objects or cluster.answers else nullcontext():
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-        transcript = "".join(printed(line, code) for line, code in session["run"].items())
+        transcript, golden = play(session["run"])
     mentions(transcript, *session.get("says", ()))
     for pattern, word in VOLATILE.items():
-        transcript = re.sub(pattern, word, transcript)
-    wording(transcript)
+        golden = re.sub(pattern, word, golden)
+    if golden:
+        wording(golden)
+
+
+def test_a_long_answer_is_golden_once_for_each_command_and_format() -> None:
+    """A session that prints a long answer again has a list of facts in place of its text."""
+    lines_by_kind: dict[tuple[str, str], list[str]] = {}
+    for texts in read(golden_file(Path(__file__))).values():
+        for answer in re.split(r"^(?=\$ fairlead)", "".join(texts), flags=re.MULTILINE):
+            line, *lines = answer.splitlines() or [""]
+            if sum(not text.startswith("2> ") for text in lines) >= LONG_ANSWER_LINES:
+                lines_by_kind.setdefault(command_and_format(line), []).append(line)
+    again = {kind: lines for kind, lines in lines_by_kind.items() if len(lines) > 1}
+    assert not again, "keep one of these; give the others a list: the exit code, and facts"
+
+
+def command_and_format(line: str) -> tuple[str, str]:
+    """Return what two command lines share: the command, with `-f` if it reads files; the format."""
+    words = shlex.split(line.removeprefix("$ fairlead"))
+    command: click.Command = fairlead
+    names = []
+    while isinstance(command, click.Group) and words:
+        subcommand = command.get_command(click.Context(command), words[0])
+        if subcommand is None:
+            break
+        names.append(words.pop(0))
+        command = subcommand
+    if "-f" in words:
+        names.append("-f")
+    return " ".join(names), words[words.index("-o") + 1] if "-o" in words else "text"
