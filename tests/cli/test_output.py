@@ -61,6 +61,12 @@ def test_a_form_that_is_not_asked_for_is_not_made() -> None:
     assert CliRunner().invoke(command, ["--fails", "-o", "json"]).exit_code == 1
 
 
+def test_a_form_that_no_result_has_is_an_error() -> None:
+    """It is never printed as text: a program would take the lines for what it asked for."""
+    with click.Context(command), pytest.raises(NotImplementedError, match="toml"):
+        print_result("toml", text=lambda: ["one"])
+
+
 @pytest.mark.parametrize(
     "document", [{"é": ["ü", 1.5, None, True, [], {}]}, {"large": 2**70}, {"half": "\ud800"}, []]
 )

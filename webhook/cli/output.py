@@ -136,13 +136,17 @@ def print_result(
     """Print the result in the form that --output names. Only that form is made.
 
     json:     one document; also for patch
-    text:     lines
+    text:     lines; also for wide, and those of a picture for svg
     yaml:     objects, each a document of its own; without it, the document of json
     names:    objects as kubectl names them, once each
     markdown: the whole text, with its line ends
     html:     a page
+
+    Raises NotImplementedError for any other form: a command prints those of its own itself.
     """
     match output:
+        case "text" | "wide" | "svg":
+            print_text(output, text())
         case "json" | "patch":
             print_json(_document(json()))
         case "yaml":
@@ -154,7 +158,7 @@ def print_result(
         case "html":
             click.echo(html())
         case _:
-            print_text(output, text())
+            raise NotImplementedError(output)
 
 
 def _document(result: Any) -> Any:
