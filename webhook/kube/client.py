@@ -204,13 +204,13 @@ class Client:
         """
         for _ in range(_LISTS_BEFORE_ERROR - 1):
             try:
-                return await self._pages(path, keep, query or {}, page_size, accept)
+                return await self._collected(path, keep, query or {}, page_size, accept)
             except ClusterError as error:
                 if error.status != HTTPStatus.GONE:
                     raise
-        return await self._pages(path, keep, query or {}, page_size, accept)
+        return await self._collected(path, keep, query or {}, page_size, accept)
 
-    async def _pages(
+    async def _collected(
         self,
         path: CollectionPath,
         keep: Callable[[dict[str, Any]], T],
@@ -219,7 +219,30 @@ class Client:
         accept: str,
     ) -> Listing[T]:
         items: list[T] = []
-        oldest = position = ""
+        oldest = ""
+        pages = self.pages(path, query=query, page_size=page_size, accept=accept)
+        async for page_items, version in pages:
+            items.extend(map(keep, page_items))
+            # All that is listed is at least as new as the first page: a watch from its version
+            # misses nothing. If that version is gone too, the watch reports it.
+            oldest = oldest or version
+            # Holding two pages at a time would take twice the memory.
+            del page_items
+        return Listing(items, oldest)
+
+    async def pages(
+        self,
+        path: CollectionPath,
+        *,
+        query: Mapping[str, str] | None = None,
+        page_size: int = A_PAGE,
+        accept: str = JSON,
+    ) -> AsyncIterator[tuple[Sequence[dict[str, Any]], str]]:
+        """Yield the collection at `path` page by page: objects, and the version of the page.
+
+        Of objects that make a page of more than LONGEST_PAGE bytes a page has fewer.
+        """
+        position = ""
         expired = False
         limit = page_size
         while True:
@@ -227,7 +250,7 @@ class Client:
             longest = LONGEST_PAGE if limit > 1 else None
             try:
                 data = await self._fetch(
-                    "GET", path, query={**query, **at}, accept=accept, longest=longest
+                    "GET", path, query={**(query or {}), **at}, accept=accept, longest=longest
                 )
             except _TooLongError:
                 limit = max(1, limit // 4)
@@ -243,21 +266,18 @@ class Client:
             page = decode(data, Call("GET", path))
             if 2 * len(data) <= LONGEST_PAGE:
                 limit = min(page_size, 2 * limit)
-            del data
             metadata = page.get("metadata") or {}
             version = metadata.get("resourceVersion")
             if "items" not in page or not version:
                 raise ClusterError(f"cannot {Call('GET', path)}: the answer is not a list")
             # Go serializes a nil slice as null.
-            items.extend(keep(item) for item in page["items"] or ())
-            # Holding two pages at a time would take twice the memory.
-            del page
-            # All that is listed is at least as new as the first page: a watch from its version
-            # misses nothing. If that version is gone too, the watch reports it.
-            oldest = oldest or version
+            page_items = page["items"] or ()
+            del data, page
+            yield page_items, version
+            del page_items
             position = metadata.get("continue") or ""
             if not position:
-                return Listing(items, oldest)
+                return
 
     @asynccontextmanager
     async def stream(

@@ -50,7 +50,7 @@ REPORT_INTERVAL: Final = 300.0
 # Seconds until the next look for policies and nodes that are not known yet.
 _SOON: Final = 0.5
 # Pods in one page; each page is judged in a thread, and then forgotten.
-_PAGE: Final = "500"
+_PAGE_SIZE: Final = 500
 # Seconds between two writes. Runs use hundreds of writes per second of the same limit.
 _SPACING: Final = 0.2
 _PODS: Final = CollectionPath("v1", "pods")
@@ -230,15 +230,10 @@ class PodReports:
     ) -> dict[str, list[JudgedPod]]:
         pods_by_namespace: dict[str, list[JudgedPod]] = defaultdict(list)
         judging = PodJudge(world, prospects)
-        query = {"limit": _PAGE}
-        while True:
-            page = await self.client.get(_PODS, query=query)
-            for pod in await asyncio.to_thread(judging.judge, page.get("items") or ()):
+        async for pods, _ in self.client.pages(_PODS, page_size=_PAGE_SIZE):
+            for pod in await asyncio.to_thread(judging.judge, pods):
                 pods_by_namespace[pod.namespace].append(pod)
-            position = (page.get("metadata") or {}).get("continue")
-            if not position:
-                break
-            query = {"limit": _PAGE, "continue": position}
+            del pods
         for pod in await asyncio.to_thread(judging.judge_rest):
             pods_by_namespace[pod.namespace].append(pod)
         self._faults = judging.faults
