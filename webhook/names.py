@@ -166,6 +166,8 @@ SILENT: Final = 120.0
 
 # Kubernetes' own names.
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+# The phases that a pod, or a Run, never leaves.
+TERMINAL_PHASES: Final = ("Succeeded", "Failed")
 CONTROLLER_USER: Final = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 DAEMON_SET_CONTROLLER: Final = "system:serviceaccount:kube-system:daemon-set-controller"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"

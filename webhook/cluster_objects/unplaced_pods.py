@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     Json = Mapping[str, Any]
 
 # The phases of pods that have finished.
-_OVER: Final = ("Succeeded", "Failed")
-_UNFINISHED: Final = ",".join(f"status.phase!={phase}" for phase in _OVER)
+_UNFINISHED: Final = ",".join(f"status.phase!={phase}" for phase in names.TERMINAL_PHASES)
 # The operators of a label selector in a query.
 _WRITTEN: Final = {
     "In": "{key} in ({values})",
@@ -83,7 +82,7 @@ def selector_query(selector: Json) -> str:
 def read_pod(pod: Json) -> Unplaced | None:
     """Return the pod if it was not placed, and has not finished."""
     metadata = pod["metadata"]
-    over = (pod.get("status") or {}).get("phase") in _OVER
+    over = (pod.get("status") or {}).get("phase") in names.TERMINAL_PHASES
     mirror = names.MIRROR_POD in (metadata.get("annotations") or {})
     if over or mirror or read_stamp(metadata) is not None:
         return None

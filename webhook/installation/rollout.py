@@ -6,6 +6,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook import names
 from webhook.api_paths import CollectionPath
 from webhook.applied_by import applied_by
 from webhook.cluster_objects.webhook_replicas import read_unmet
@@ -139,7 +140,7 @@ def is_ready(pod: Json) -> bool:
 def _is_awaited(pod: Json) -> bool:
     """Return whether the pod is not ready yet, and has not ended."""
     phase = (pod.get("status") or {}).get("phase")
-    ends = pod["metadata"].get("deletionTimestamp") or phase in ("Succeeded", "Failed")
+    ends = pod["metadata"].get("deletionTimestamp") or phase in names.TERMINAL_PHASES
     return not (ends or is_ready(pod))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webhook import names
 from webhook.run.actions import Announcement
 from webhook.run.history import waited_for
 from webhook.run.model.intervals import parse_intervals
@@ -107,7 +108,7 @@ def _announce_change(
 ) -> Iterator[Announcement]:
     """Yield Events for a change of phase, or for more failed replicas in the same phase."""
     phase, message = status.phase, status.message
-    if down and phase not in ("Failed", "Succeeded"):
+    if down and phase not in names.TERMINAL_PHASES:
         more = f"; and {len(down) - 1} more" if len(down) > 1 else ""
         yield Announcement("Warning", "ReplicaDown", f"{down[0].description}{more}")
     if phase == run.status.phase or phase == "Pending":
@@ -126,5 +127,5 @@ def _announce_hindrance(
     if hindrance is None or hindrance.reason == "Terminating":
         return
     reasons = {condition.reason for condition in run.status.conditions}
-    if hindrance.reason not in reasons and status.phase not in ("Failed", "Succeeded"):
+    if hindrance.reason not in reasons and status.phase not in names.TERMINAL_PHASES:
         yield Announcement("Warning", hindrance.reason, hindrance.message)

@@ -37,7 +37,7 @@ def is_idle(raw: Mapping[str, Any], *, queued: bool) -> bool:
     """
     spec, status = _mapping(raw.get("spec")), _mapping(raw.get("status"))
     phase = status.get("phase")
-    if raw["metadata"].get("deletionTimestamp") or phase in ("Succeeded", "Failed"):
+    if raw["metadata"].get("deletionTimestamp") or phase in names.TERMINAL_PHASES:
         return True
     return phase == "Suspended" and (spec.get("suspend") is True or queued)
 

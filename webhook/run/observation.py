@@ -255,7 +255,7 @@ def _read_pod(
         given_up=read_given_up(metadata),
         avoid=frozenset(filter(is_subdomain, avoided_nodes(metadata.get("annotations") or {}))),
         waiting=containers.waiting(),
-        exit=containers.exit() if phase in ("Succeeded", "Failed") else None,
+        exit=containers.exit() if phase in names.TERMINAL_PHASES else None,
         finished_at=containers.finished_at(),
         running_since=containers.running_since(),
         init_since=containers.init_since(),

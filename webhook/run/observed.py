@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from webhook import names
 from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.times import elapsed, parse_time
 
@@ -108,7 +109,7 @@ class OwnedPod:
     @property
     def ended(self) -> bool:
         """Whether its phase is final."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in names.TERMINAL_PHASES
 
     @property
     def on_node_since(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from webhook import names
 from webhook.errors import FairleadError
 from webhook.run.model import SERVING
 from webhook.run.model.intervals import format_intervals, parse_intervals
@@ -170,4 +171,4 @@ async def find_sources_now(
     gone = current["metadata"]["uid"] != run["metadata"]["uid"]
     phase = (current.get("status") or {}).get("phase")
     sources = await find_sources(client, namespace, run, wanted)
-    return sources, gone or phase in ("Succeeded", "Failed")
+    return sources, gone or phase in names.TERMINAL_PHASES

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from webhook.errors import SandboxError
+from webhook.names import TERMINAL_PHASES
 from webhook.sandbox.api import Api, definitions, has_condition
 from webhook.sandbox.binaries import ALL, KUBERNETES, obtain_binaries, version_of
 from webhook.sandbox.cache_folder import cache_directory, locked
@@ -244,7 +245,7 @@ def _nodes_of(api: Api) -> Iterator[NodeStatus]:
     bound = [
         pod["spec"].get("nodeName")
         for pod in api.get("/api/v1/pods")["items"]
-        if pod["status"].get("phase") not in ("Succeeded", "Failed")
+        if pod["status"].get("phase") not in TERMINAL_PHASES
     ]
     for node in api.get("/api/v1/nodes")["items"]:
         name = node["metadata"]["name"]

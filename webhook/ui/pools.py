@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 MOST_WAITING: Final = 100
 # Nodes of a pool that have a square.
 MOST_SQUARES: Final = 100
-_ENDED: Final = ("Succeeded", "Failed")
 # Shown first, if there are any; then extended resources, by name.
 _USUAL: Final = ("cpu", "memory", "pods")
 _NO_CLASS: Final = "no class"
@@ -102,7 +101,7 @@ def pod_of(raw: Mapping[str, Any]) -> PodOfRun | None:
     metadata, status, spec = raw["metadata"], raw.get("status") or {}, raw.get("spec") or {}
     labels = metadata.get("labels") or {}
     of_run = names.RUN in labels or names.PLACEMENT in (metadata.get("annotations") or {})
-    if not of_run or status.get("phase") in _ENDED:
+    if not of_run or status.get("phase") in names.TERMINAL_PHASES:
         return None
     waits = [
         str(condition.get("message") or "")

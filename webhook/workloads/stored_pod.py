@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _MERGED: Final = (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
 _WITH_SELECTORS: Final = frozenset(field.name for field in FIELDS if field.label_keys)
 _NORMAL: Final = frozenset(field.name for field in STORED_NORMAL)
-_OVER: Final = ("Succeeded", "Failed")
 # Labels that a pod gets from its node at the binding, replacing its own.
 _OF_NODE: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 # Fields in which the API server keeps an empty value; it drops all other empty values.
@@ -38,7 +37,7 @@ def is_stored(pod: JsonObject) -> bool:
 def is_over(pod: JsonObject) -> bool:
     """Return True if the pod has ended, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
-    return phase in _OVER or bool(pod["metadata"].get("deletionTimestamp"))
+    return phase in names.TERMINAL_PHASES or bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def as_admitted(pod: JsonObject) -> JsonObject:

@@ -163,7 +163,7 @@ def _suspending(wanted: bool, mark: str | None = None) -> Change:
         """Patch the Run. Raises UnreadableInput if it is over."""
         phase = (run.get("status") or {}).get("phase")
         name, labels = run["metadata"]["name"], run["metadata"].get("labels") or {}
-        if phase in ("Succeeded", "Failed"):
+        if phase in names.TERMINAL_PHASES:
             where = run["metadata"]["namespace"]
             cure = f"to try it again, give: fairlead run retry {name} -n {where}"
             raise UnreadableInput([f"run {name} is over ({phase}); {cure}"])

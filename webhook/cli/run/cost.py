@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from webhook import names
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import several_options
 from webhook.cli.short_help import Command
@@ -86,7 +87,7 @@ def _lines(costs: Sequence[RunCost]) -> Iterator[str]:
     for cost in costs:
         name = f"{cost.namespace}/{cost.name}" if several else cost.name
         if not cost.usage:
-            over = cost.phase in ("Succeeded", "Failed")
+            over = cost.phase in names.TERMINAL_PHASES
             yield f"{name}: {'no time was recorded' if over else 'no time yet'}"
         elif estimate := estimate_of(cost):
             yield f"{name}: {estimate}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from webhook import names
 from webhook.cli.output import TABLE_FORMS, output_option, print_notes, print_result
 from webhook.cli.run.cluster import several_options
 from webhook.cli.short_help import Command
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 2.0
 _HEAD: Final = ("namespace", "run", "phase", "ready", "nodes", "on nodes of class", "waits for")
 _REPLICAS: Final = ("replica", "state", "node", "class", "waits for")
-_OVER: Final = ("Succeeded", "Failed")
 
 
 @click.command("top", cls=Command)
@@ -133,15 +133,15 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
     if len(targets.names) == 1 and runs:
         return _replicas(state, runs[0])
     rows: list[tuple[str, ...]] = []
-    names: list[str] = []
+    references: list[str] = []
     first = 1 if targets.namespace else 0
     for raw in runs:
         row = row_of(raw)
-        if row.phase in _OVER and row.name not in targets.names:
+        if row.phase in names.TERMINAL_PHASES and row.name not in targets.names:
             continue
         pods = state.observed(row.namespace, raw["metadata"]["uid"]).pods.values()
         nodes = {pod.node for pod in pods if pod.node}
-        names.append(reference(raw))
+        references.append(reference(raw))
         rows.append(
             (
                 row.namespace,
@@ -153,4 +153,6 @@ async def _table(client: Client, targets: Targets, notes: list[str], *, wide: bo
                 "" if row.phase == "Running" and not wide else harmless(row.message),
             )[first:]
         )
-    return _Table("" if rows else "no Run is active", "runs", _HEAD[first:], sorted(rows), names)
+    return _Table(
+        "" if rows else "no Run is active", "runs", _HEAD[first:], sorted(rows), references
+    )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
-_OVER: Final = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
+_OVER: Final = frozenset({*names.TERMINAL_PHASES, "Complete", "Completed"})
 # The fields of a container that a decision reads.
 _OF_CONTAINERS: Final = ("name", "resources")
 _OF_METADATA: Final = ("name", "namespace", "labels", "annotations", "ownerReferences")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook import names
 from webhook.evaluation.answer import doubts, hedged, nodes_of
 from webhook.placement.shapes import as_object, objects_in
 from webhook.run.progress import CREATED
@@ -24,7 +25,6 @@ _VERDICTS: Final[dict[State, str]] = {
     "same": "matches today's policies",
 }
 # States of pods in whose place a controller creates others.
-_ENDED: Final = ("Succeeded", "Failed")
 # States of pods that need nobody.
 _FINE: Final = ("Running", "Succeeded")
 
@@ -82,7 +82,7 @@ def _missing(source: Object, pods: Sequence[LivePod]) -> str:
     wanted = as_object(source.value.get("spec")).get("replicas")
     if source.value.get("apiVersion") not in ("apps/v1", "v1") or not isinstance(wanted, int):
         return ""
-    count = wanted - sum(live.doing.word not in _ENDED for live in pods)
+    count = wanted - sum(live.doing.word not in names.TERMINAL_PHASES for live in pods)
     why = conditions.get("ReplicaFailure", {}).get("message")
     reason = f" ({why})" if why else ""
     return f"{count:,} of {wanted:,} pods not created{reason}" if count > 0 else ""

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
+from webhook import names
 from webhook.crd.conditions import Condition, Time
 from webhook.lenient import Reported, Words, readable
 from webhook.run.model.intervals import check_intervals, parse_intervals
@@ -359,7 +360,7 @@ class RunStatus(Reported):
     def ended(self) -> bool:
         """Whether the run is over; a phase that is not known is final with a completion time."""
         is_known_phase = self.phase in PHASES
-        return self.phase in ("Succeeded", "Failed") or (
+        return self.phase in names.TERMINAL_PHASES or (
             not is_known_phase and self.completion_time is not None
         )
 
