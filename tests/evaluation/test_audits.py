@@ -19,10 +19,11 @@ from webhook import names
 from webhook.audited import records_of_pods, tally
 from webhook.decision.arrival import Cluster
 from webhook.decision.decision import TOGETHER, Effect
+from webhook.evaluation.evaluation import Evaluation
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.templates import templates_of
-from webhook.evaluation.world import Evaluation, World
+from webhook.evaluation.world import World
 from webhook.placement.nodes import Node, by_name
 from webhook.workloads.object import Object
 

@@ -26,9 +26,10 @@ from webhook.decision.notice import of_no_node, of_refusal, of_rejection, refusa
 from webhook.decision.stamp import HASH_LENGTH, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
 from webhook.evaluation.audits import unjudged
+from webhook.evaluation.evaluation import Evaluation
 from webhook.evaluation.plugins import inputs_of
 from webhook.evaluation.pod_faults import PodFaults
-from webhook.evaluation.world import Evaluation, World
+from webhook.evaluation.world import World
 from webhook.metric_names import (
     AUDITED_DECISIONS,
     ENGINE_ERRORS,

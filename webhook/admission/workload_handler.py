@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from webhook.api_paths import ObjectPath
     from webhook.decision.arrival import DecisionInputs
     from webhook.decision.decision import ReceivedPod
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.plugins import PluginInputs
-    from webhook.evaluation.world import Evaluation
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from webhook.decision.decision import Decision
-    from webhook.evaluation.world import Evaluation
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.placement.settings import PlacementSetting
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet

@@ -9,7 +9,7 @@ from webhook.shortening import shortened
 
 if TYPE_CHECKING:
     from webhook.decision.decision import Effect, Outcome
-    from webhook.evaluation.world import Evaluation
+    from webhook.evaluation.evaluation import Evaluation
 
 NODES_DECIDE: Final = (
     "a webhook that watches nodes rejects pods whose node does not meet a requirement"

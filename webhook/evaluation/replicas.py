@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.surveys import Unknown
-    from webhook.evaluation.world import Evaluation, World
+    from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.workloads.template import PodTemplate

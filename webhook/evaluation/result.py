@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.world import Evaluation
     from webhook.placement.nodes import Survey
     from webhook.policy.exceptions import PolicyException
     from webhook.policy.policy_set import Policy, PolicySet

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from webhook.decision.arrival import Arrival, Cluster
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.replicas import Replicas
-    from webhook.evaluation.world import Evaluation
 
 
 def undecided(evaluation: Evaluation) -> Iterator[Unknown]:

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Audited, Decision
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.surveys import Unknown
-    from webhook.evaluation.world import Evaluation
     from webhook.placement.fallback import History
     from webhook.placement.shapes import JsonObject, Taint
     from webhook.policy.policy_set import PolicySet

@@ -21,8 +21,8 @@ from webhook.workloads.workload_faults import count_faults, template_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.surveys import Unknown
-    from webhook.evaluation.world import Evaluation
     from webhook.pod_schema.field_checks import Fault
     from webhook.questions.offline import Offline
     from webhook.sources.table import SourceTable

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from webhook.decision.decision import Decision
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.surveys import Surveys
-    from webhook.evaluation.world import Evaluation
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 

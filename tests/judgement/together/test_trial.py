@@ -16,8 +16,9 @@ from tests.judgement.together.test_witness import arrival, excluded
 from tests.laws.world import CLUSTER, policy_set
 from tests.wording import mentions
 from webhook.decision.engine import decide
+from webhook.evaluation.evaluation import Evaluation
 from webhook.evaluation.plugins import UNREAD
-from webhook.evaluation.world import Evaluation, World
+from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import Objects
 from webhook.judgement.together.alone import Conflict
 from webhook.judgement.together.policy_view import Effort

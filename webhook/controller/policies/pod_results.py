@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.decision.prospects import Prospects
-    from webhook.evaluation.world import Evaluation, World
+    from webhook.evaluation.evaluation import Evaluation
+    from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
 
 _logger = logging.getLogger(__name__)

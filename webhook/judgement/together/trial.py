@@ -23,7 +23,7 @@ from webhook.policy.findings import Kind
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from webhook.evaluation.world import Evaluation
+    from webhook.evaluation.evaluation import Evaluation
     from webhook.judgement.together.outcomes import Line
     from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
     from webhook.judgement.together.warnings import Prepared

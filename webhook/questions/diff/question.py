@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from webhook.evaluation.dry_run import Server
-    from webhook.evaluation.world import Evaluation, World
+    from webhook.evaluation.evaluation import Evaluation
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from webhook.decision.decision import Decision
     from webhook.evaluation.dry_run import Server
-    from webhook.evaluation.world import Evaluation, World
+    from webhook.evaluation.evaluation import Evaluation
+    from webhook.evaluation.world import World
     from webhook.placement.shapes import Toleration
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet

@@ -38,7 +38,8 @@ from webhook.shortening import count_text, first_few, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.evaluation.world import Evaluation, World
+    from webhook.evaluation.evaluation import Evaluation
+    from webhook.evaluation.world import World
     from webhook.kube.client import Client
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_documents import PolicyDocument
