@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from webhook import names
 from webhook.admission import review
@@ -109,6 +109,14 @@ _LONG: Final = f"the review of the pod has more than {_MOST_BYTES} bytes"
 _REASON_LIMIT = 1000
 
 
+class _ReadReview(NamedTuple):
+    """A review, its pod if that is part of a run, and the policy set that decides on it."""
+
+    request: PodRequest
+    received: ReceivedPod | None
+    policies: PolicySet
+
+
 @dataclass(eq=False, repr=False, slots=True)
 class Handler:
     """Decide on reviews of pods.
@@ -142,22 +150,14 @@ class Handler:
                 _logger.debug("left as decided", extra={"uid": uid, "namespace": namespace})
                 body = review.answer(uid, allowed=True, warnings=[names.LEFT_AS_DECIDED])
                 return Reply(200, "as-decided", body)
-            labels = self.inputs.namespaces.peek(namespace)
-            # The whole decision uses one policy set, even if another is loaded meanwhile.
-            policies = None if labels is None else self.inputs.serving()
-            received = self._receive(request, labels, policies) if policies else None
-            # The namespace is unknown, or its label has changed: the API server sends only pods of
-            # runs. A shared read may be older than the label, so after it a fresh one follows.
-            for fresh in (True,) if labels is not None else (False, True):
-                if received is not None:
-                    break
+            cached_labels = self.inputs.namespaces.peek(namespace)
+            read = None if cached_labels is None else self._read(request, cached_labels)
+            if read is None or read.received is None:
+                # The API server sends only pods of runs: the labels are unknown, or have changed.
                 # A parsed review takes many times its bytes, and many requests may wait here.
-                del request
-                labels = await self.inputs.namespaces.live(namespace, fresh=fresh)
-                request = review.parse(body)
-                policies = self.inputs.serving()
-                received = self._receive(request, labels, policies)
-            policies = policies or self.inputs.serving()
+                del request, read
+                read = await self._read_live(body, namespace, is_cached=cached_labels is not None)
+            request, received, policies = read
             doubts: Sequence[str] = ()
             if received is not None:
                 received, doubts = await settle_leader(received, policies.sources, self.objects)
@@ -185,6 +185,27 @@ class Handler:
             _logger.exception("no decision", extra={"uid": uid})
             return problem(500, "error", f"an error of its own; its log has it under uid {uid}")
 
+    def _read(self, request: PodRequest, labels: Mapping[str, str]) -> _ReadReview:
+        # The whole decision uses one policy set, even if another is loaded meanwhile.
+        policies = self.inputs.serving()
+        received = receive_pod(self._arrival(request, labels), policies.sources)
+        return _ReadReview(request, received, policies)
+
+    async def _read_live(self, body: bytes, namespace: str, *, is_cached: bool) -> _ReadReview:
+        """Read the review with the labels that its namespace has now.
+
+        An answer that requests share may be older than a label that makes the pod one of a run. So
+        if it shows no run, or the cache showed none, the labels are read for this request alone.
+        """
+        if not is_cached:
+            labels = await self.inputs.namespaces.live(namespace)
+            read = self._read(review.parse(body), labels)
+            if read.received is not None:
+                return read
+            del read
+        labels = await self.inputs.namespaces.live(namespace, fresh=True)
+        return self._read(review.parse(body), labels)
+
     def _arrival(self, request: PodRequest, labels: Mapping[str, str]) -> Arrival:
         now = self.inputs.now()
         trusted = request.user == self.inputs.controller
@@ -198,11 +219,6 @@ class Handler:
             history=history_of(request.pod) if trusted else None,
             sampled=trusted and request.dry_run,
         )
-
-    def _receive(
-        self, request: PodRequest, labels: Mapping[str, str] | None, policies: PolicySet
-    ) -> ReceivedPod | None:
-        return receive_pod(self._arrival(request, labels or {}), policies.sources)
 
     def _decide(
         self,
