@@ -304,27 +304,9 @@ def _reconcile_active(
     if progress.phase == "Running":
         whole = incidents.record_recovery(status.incidents, now)
         status = status.model_copy(update={"incidents": whole})
-    left = incidents.seconds_until_decided(counted.incidents, now, terms.incident_window)
-    if left is not None:
-        steps.wait(left)
-    if observed.uncounted:
-        # Nodes of the class may go, and then it counts.
-        steps.wait(LOOK_AGAIN_SECONDS)
-    if waiting := first_to_give_up(facts, observed):
-        steps.wait(max(0.0, (waiting[0] - now).total_seconds()))
-    left = _seconds_until_lost(facts, now, terms.gone_after)
-    if left is not None:
-        steps.wait(left)
-    if any(
-        pod.avoid and not pod.node
-        for role_facts in facts.values()
-        for pod in role_facts.alive.values()
-    ):
-        steps.wait(LOOK_AGAIN_SECONDS)
-    for node in (observed.nodes or {}).values():
-        ill = node.seconds_until_sick(now)
-        if ill is not None and not node.sick:
-            steps.wait(min(ill, LOOK_AGAIN_SECONDS))
+    for seconds in _seconds_until_looks(facts, counted, observed, now, terms):
+        if seconds is not None:
+            steps.wait(seconds)
     status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
     return Outcome(
         status,
@@ -336,6 +318,31 @@ def _reconcile_active(
         after=seconds_until_due(run, steps.after, counted, now),
         planned=_newly_planned(run, steps, roles),
     )
+
+
+def _seconds_until_looks(
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    observed: Observed,
+    now: datetime,
+    terms: RestartTerms,
+) -> Iterator[float | None]:
+    """Yield when an active run has to be reconciled again without an event; None: not for that."""
+    yield incidents.seconds_until_decided(counted.incidents, now, terms.incident_window)
+    yield _seconds_until_lost(facts, now, terms.gone_after)
+    if waiting := first_to_give_up(facts, observed):
+        yield max(0.0, (waiting[0] - now).total_seconds())
+    # Nodes of the class may go, and then the wait for one counts.
+    if observed.uncounted:
+        yield LOOK_AGAIN_SECONDS
+    # The recovery of a node that waiting pods avoid reports nothing here.
+    pods = (pod for role_facts in facts.values() for pod in role_facts.alive.values())
+    if any(pod.avoid and not pod.node for pod in pods):
+        yield LOOK_AGAIN_SECONDS
+    for node in (observed.nodes or {}).values():
+        ill = node.seconds_until_sick(now)
+        if ill is not None and not node.sick:
+            yield min(ill, LOOK_AGAIN_SECONDS)
 
 
 def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> frozenset[str]:
