@@ -30,7 +30,7 @@ from webhook.installation.object_kinds import CRD, GUARD, GUARD_BINDING, key_of
 from webhook.installation.probe import ANSWERS, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from webhook.installation.apply import Patience
@@ -97,40 +97,43 @@ async def uninstall(
     refuse_managed(await read_live(client, keys), removing=True)
     agree()
     deleted: list[Key] = []
-    act = is_ours if dry_run else remove
+    delete_or_find = is_ours if dry_run else remove
 
     def step(text: str) -> AbstractContextManager[object]:
         return nullcontext() if dry_run else progress.step(text)
 
-    async def away(
-        some: Iterable[Key], ours: Callable[[Mapping[str, Any]], bool] = applied_or_labelled
+    async def delete(
+        some_keys: Iterable[Key], ours: Callable[[Mapping[str, Any]], bool] = applied_or_labelled
     ) -> None:
-        deleted.extend([key for key in some if await act(client, key, ours)])
+        deleted.extend([key for key in some_keys if await delete_or_find(client, key, ours)])
+
+    async def wait(what: str, missing: Callable[[], Awaitable[str]], times: int = 1) -> None:
+        if not dry_run:
+            await patience.until(what, missing, times)
 
     with step("having pods sent to the webhook no more"):
-        await away(key for key in keys if key.kind.name in (GUARD_BINDING, GUARD))
-        await away((INTERCEPTION, JUDGING))
-        if not dry_run:
-            await _wait_until_forgotten(client, patience)
+        await delete(key for key in keys if key.kind.name in (GUARD_BINDING, GUARD))
+        await delete((INTERCEPTION, JUDGING))
+        # Several API servers learn of the deletion one by one.
+        await wait("the API server's forgetting", partial(_still_called, client), ANSWERS)
     with step("ending Fairlead's pods"):
         # They would create again what is deleted below: the certificates, the Lease.
-        await away((CONTROLLER, WEBHOOK))
-        if not dry_run:
-            await patience.until("the end of Fairlead's pods", lambda: _running(client))
+        await delete((CONTROLLER, WEBHOOK))
+        await wait("the end of Fairlead's pods", partial(_still_running, client))
     with step("deleting the rest"):
-        late = {_NAMESPACE, _RUNS, *_POLICIES}
-        early = {*deleted, *late}
-        await away(key for key in reversed(keys) if key not in early)
-        await away((*_SECRETS, LEASE), lambda _: True)
+        last = (_NAMESPACE, _RUNS, *_POLICIES)
+        done_or_last = {*deleted, *last}
+        await delete(key for key in reversed(keys) if key not in done_or_last)
+        await delete((*_SECRETS, LEASE), lambda _: True)
         if delete_runs:
-            await away([_RUNS])
+            await delete([_RUNS])
         if delete_policies:
-            await away(_POLICIES)
+            await delete(_POLICIES)
         left = await _foreign_objects(client, deleted)
         if not left:
-            await away([_NAMESPACE])
-        for key in () if dry_run else late:
-            await patience.until(f"the end of {key}", partial(ended, client, key))
+            await delete([_NAMESPACE])
+        for key in last:
+            await wait(f"the end of {key}", partial(ended, client, key))
     return UninstallResult(deleted, [*left, *await _remaining_definitions(client, deleted)])
 
 
@@ -151,19 +154,15 @@ async def _remaining_definitions(client: Client, deleted: Collection[Key]) -> li
     ]
 
 
-async def _wait_until_forgotten(client: Client, patience: Patience) -> None:
-    async def missing() -> str:
-        if await client.find(INTERCEPTION.path):
-            return f"{INTERCEPTION} is there still"
-        tried = await probe(client, "default")
-        called = tried.was_answered or tried.failed
-        return "the API server still calls the webhook" if called else ""
-
-    # Several API servers learn of the deletion one by one.
-    await patience.until("the API server's forgetting", missing, ANSWERS)
+async def _still_called(client: Client) -> str:
+    if await client.find(INTERCEPTION.path):
+        return f"{INTERCEPTION} is there still"
+    tried = await probe(client, "default")
+    called = tried.was_answered or tried.failed
+    return "the API server still calls the webhook" if called else ""
 
 
-async def _running(client: Client) -> str:
+async def _still_running(client: Client) -> str:
     pods = await client.list(CollectionPath("v1", "pods", names.NAMESPACE), labelled)
     count = sum(pods.items)
     return f"{count} of them end still" if count else ""
