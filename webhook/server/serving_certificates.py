@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from certs.authority import new_authority
 from certs.errors import CertificateError
@@ -163,15 +163,18 @@ def trust_clients(parts: Parts, settings: ServeSettings, tls: ServerTls) -> None
 Reaches: TypeAlias = "Callable[[Mapping[str, str], Mapping[str, str]], bool]"
 
 
-def _any_pod(_pod: Mapping[str, str], _namespace: Mapping[str, str]) -> bool:
-    return True
-
-
 class _KnownConfiguration(NamedTuple):
-    """The parts of the webhook configuration that are kept."""
+    """The parts of the webhook configuration that are kept; as here while none is known."""
 
-    published: tuple[Published, ...]
-    reach: SentPods | None
+    published: tuple[Published, ...] = ()
+    reach: SentPods | None = None
+
+    def sends(self, pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
+        """Return whether the API server sends pods with these labels; True while it is unknown."""
+        return self.reach is None or self.reach.selects(pod, namespace)
+
+
+_NOT_KNOWN: Final = _KnownConfiguration()
 
 
 def make_handshakes(
@@ -194,20 +197,17 @@ def make_handshakes(
     """
     home = parts.home
     if home is None or not (settings.webhook_configuration or bundle_of):
-        return _any_pod
-    namespace, name = settings.service
-    if not namespace and settings.tls_secret:
-        namespace, _ = settings.tls_secret
-    service = Service(namespace or home.namespace, name)
+        return _NOT_KNOWN.sends
+    service = _service(settings, home)
     watched = _configuration(settings.webhook_configuration, service, home, due)
 
+    def configuration() -> _KnownConfiguration:
+        return (watched.value if watched else None) or _NOT_KNOWN
+
     def trusted() -> Sequence[Published]:
-        configuration = watched.value if watched else None
-        entries = configuration.published if configuration else None
-        if entries or not bundle_of:
-            return entries or ()
-        bundle = bundle_of()
-        return (Published("ca.crt of the Secret", bundle),) if bundle else ()
+        bundle = bundle_of() if bundle_of else b""
+        of_secret = (Published("ca.crt of the Secret", bundle),) if bundle else ()
+        return configuration().published or of_secret
 
     def hindered() -> str:
         if drain.draining:
@@ -222,23 +222,22 @@ def make_handshakes(
         hindered=hindered,
         on_result=parts.metrics.handshake_made,
     )
-    if watched is None:
-        parts.add("handshake", handshake.condition, handshake.run)
-        return _any_pod
 
     def condition() -> Condition:
-        return handshake.condition() if watched.cache.synced else synced(watched.watch)
-
-    def takes(pod: Mapping[str, str], namespace: Mapping[str, str]) -> bool:
-        configuration = watched.value
-        return (
-            configuration is None
-            or configuration.reach is None
-            or configuration.reach.selects(pod, namespace)
-        )
+        if watched and not watched.cache.synced:
+            return synced(watched.watch)
+        return handshake.condition()
 
     parts.add("handshake", condition, handshake.run)
-    return takes
+    return lambda pod, namespace: configuration().sends(pod, namespace)
+
+
+def _service(settings: ServeSettings, home: Cluster) -> Service:
+    """Return the webhook's Service; by default it is in the namespace of the certificate."""
+    namespace, name = settings.service
+    if not namespace and settings.tls_secret:
+        namespace, _ = settings.tls_secret
+    return Service(namespace or home.namespace, name)
 
 
 def _configuration(
