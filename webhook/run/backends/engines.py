@@ -157,15 +157,14 @@ class _TfJob(Engine):
 
 class _MpiJob(Engine):
     def conditions(self, status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-        """As for all, but the operator writes Failed for evicted workers too, and goes on."""
+        """Leave out Failed while the job goes on: the operator writes it for evicted workers."""
         conditions = super().conditions(status)
         if not status.get("completionTime"):
             conditions.pop(FAILED, None)
         return conditions
 
     def number(self, pods: list[OwnedPod]) -> list[OwnedPod]:
-        """Assign numbers to workers by name: the index of the label counts a launcher that is
-        one."""
+        """Assign numbers to workers by name: the index in the label may count the launcher."""
         ends = [(pod, pod.name.rpartition("-")[2]) for pod in pods]
         return [
             replace(pod, index=int(end)) if pod.role == "worker" and end.isdecimal() else pod
@@ -188,7 +187,7 @@ class _DaskJob(Engine):
     needs_owners = True
 
     def conditions(self, status: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-        """Return the phase like a condition: a DaskJob has none."""
+        """Return the phase as a condition: a DaskJob has no conditions."""
         phase = status.get("jobStatus")
         return {str(phase): ("", "")} if phase else {}
 
@@ -204,21 +203,22 @@ class _DaskJob(Engine):
         return [replace(pod, index=orders[pod.role].index(pod.run_uid)) for pod in pods]
 
     def absent_role(self, facts: Mapping[str, RoleFacts], observed: EngineObserved) -> str:
-        """Return the operator creates the driver, and the cluster above the other pods, once.
+        """Return "driver" if its pod is gone, or the DaskCluster that the other pods belong to.
 
-        When the driver ends, the operator deletes the rest itself.
+        The operator creates them once. After the driver's end it deletes the rest itself.
         """
         engine_object = observed.object
         begun = engine_object and engine_object.conditions.keys() & {"ClusterCreated", "Running"}
         if not begun or "driver" not in facts:
             return ""
         driver = facts["driver"]
-        over = driver.ended or driver.succeeded
-        return "" if over or (driver.pods and observed.between) else "driver"
+        has_ended = driver.ended or driver.succeeded
+        cluster_exists = observed.between
+        return "" if has_ended or (driver.pods and cluster_exists) else "driver"
 
 
 def _job_templates(replicas: str) -> Callable[[JsonObject], Iterator[JsonObject]]:
-    """Return what yields the pod templates of a map of replicas."""
+    """Return a function that yields the pod templates below the field `replicas` of the spec."""
 
     def templates(manifest: JsonObject) -> Iterator[JsonObject]:
         yield from (replica["template"] for replica in manifest["spec"][replicas].values())
