@@ -56,20 +56,15 @@ class _Effect(NamedTuple):
     settings: tuple[tuple[int, int, Kind, bool], ...] = ()
     faults: frozenset[str] = frozenset()
 
-    @property
-    def is_any(self) -> bool:
-        """Whether there is anything to report."""
-        return bool(self.settings or self.faults)
-
-    def between(self, first: Policy, second: Policy) -> _Effect:
+    def between(self, first: Policy, second: Policy) -> _Effect | None:
         """Return what it is of policies with these priorities: if they differ, names decide
-        nothing."""
-        if first.model.spec.priority == second.model.spec.priority:
-            return self
-        kept = tuple(
-            [setting for setting in self.settings if setting[2] is not Kind.EQUAL_PRIORITY]
-        )
-        return self._replace(settings=kept)
+        nothing. None if there is nothing to report."""
+        settings = self.settings
+        if settings and first.order[0] != second.order[0]:
+            settings = tuple([s for s in settings if s[2] is not Kind.EQUAL_PRIORITY])
+        if not (settings or self.faults):
+            return None
+        return self._replace(settings=settings)
 
 
 class Trial:
@@ -124,13 +119,12 @@ class Trial:
                     yield Conflict(policy, path, Kind.REFUSED_PODS, (), pod, why, policy, later)
                 yield from self._as_served(policy, pod, outcome)
             for other in self._near(policy):
+                if other.name in done:
+                    continue
                 first, second = (policy, other) if policy.order < other.order else (other, policy)
                 effect = self._pairs.get((first.mind, second.mind))
-                if (
-                    other.name not in done
-                    and (effect is None or effect.between(first, second).is_any)
-                    and self._meet(first, second)
-                ):
+                is_reported = effect is None or effect.between(first, second)
+                if is_reported and self._meet(first, second):
                     yield from self._pair(first, second)
             self._note_unchecked(policy, refused)
         reported_names: set[str] = set()
@@ -168,12 +162,12 @@ class Trial:
         if key not in self._pairs:
             self._pairs[key] = self._effect(both, pod)
         effect = self._pairs[key].between(first, second)
-        for at, setting, kind, later in effect.settings:
+        for at, setting, kind, later in effect.settings if effect else ():
             policy, other = both if at == 0 else (second, first)
             if kind is not Kind.SOME_PODS_REJECTED or self._is_so(both, pod):
                 path = policy.hard[setting].path
                 yield Conflict(policy, path, kind, (other,), pod, later=later)
-        for fault in sorted(effect.faults):
+        for fault in sorted(effect.faults) if effect else ():
             yield from self._of_group(both, pod, fault)
 
     def _effect(self, both: tuple[Policy, Policy], pod: Witness) -> _Effect:
