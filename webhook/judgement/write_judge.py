@@ -7,7 +7,9 @@ object, in any order.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
@@ -103,11 +105,21 @@ def _with_object(objects: Mapping[str, bytes], place: str, text: bytes | None) -
 
 
 class _Set(NamedTuple):
+    """The set without a write, or with it. `others` are the documents that are no policies."""
+
     objects: Mapping[str, bytes]
     documents: Sequence[Document]
     classes: Mapping[str, CapacityClass]
     findings: Sequence[Finding]
     ready: Prepared
+    others: Sequence[Document]
+
+    def written(self, write: Write) -> Sequence[Document]:
+        """Return the document of the object, if it is in the set and has no errors."""
+        at = bisect_left(self.documents, write.place, key=attrgetter("file"))
+        return [
+            document for document in self.documents[at : at + 1] if document.file == write.place
+        ]
 
 
 class Judge:
@@ -176,13 +188,18 @@ class Judge:
             read = self._reader.documents(objects)
             classes, findings = judge_documents(read)
             ready = self._memory.prepare(read.documents, classes, inputs)
-            findings += ship_already(read.documents)
-            judged_set = _Set(objects, read.documents, classes, findings, ready)
+            others = [
+                document
+                for document in read.documents
+                if not isinstance(document.model, PlacementPolicy)
+            ]
+            findings += ship_already(others)
+            judged_set = _Set(objects, read.documents, classes, findings, ready, others)
         self._last = (*self._last[-1:], judged_set)
         judged_set = judged_set._replace(ready=judged_set.ready._replace(inputs=inputs))
         if now is None:
             return judged_set
-        of_time = exceptions.of_time(judged_set.documents, now)
+        of_time = exceptions.of_time(judged_set.others, now)
         return judged_set._replace(findings=[*judged_set.findings, *of_time])
 
 
@@ -206,7 +223,7 @@ def _together(
             for finding in findings
         ]
     if resource == names.CAPACITY_CLASSES:
-        classes = {name, *_complements(name, after.documents)}
+        classes = {name, *_complements(name, after.others)}
         return added(
             of_classes(after.ready, classes, OF_A_WRITE),
             of_classes(before.ready, classes, OF_A_WRITE),
@@ -217,18 +234,18 @@ def _together(
 def _of_classes(
     write: Write, judged_set: _Set, classes: Mapping[str, Collection[str]]
 ) -> list[Finding]:
-    written = [document for document in judged_set.documents if document.file == write.place]
-    return [replace(finding, severity="warning") for finding in missing_classes(written, classes)]
+    missing = missing_classes(judged_set.written(write), classes)
+    return [replace(finding, severity="warning") for finding in missing]
 
 
 def _of_nodes(write: Write, judged_set: _Set, nodes: Sequence[Node]) -> list[Finding]:
     """Return findings about the written object with these nodes: warnings, because nodes may
     change.
     """
-    written = [document for document in judged_set.documents if document.file == write.place]
-    # Without a policy that names an unknown class.
-    ready = {policy.document.model.name for policy in judged_set.ready.policies}
+    written = judged_set.written(write)
     models = [document.model for document in written if isinstance(document.model, PlacementPolicy)]
+    # Without a policy that names an unknown class.
+    ready = judged_set.ready.by_document
     policies = PolicySet([model for model in models if model.name in ready], judged_set.classes, "")
     inputs = judged_set.ready.inputs
     concerns = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices).concerns
@@ -243,8 +260,8 @@ def _of_deleted_source(write: Write, before: _Set) -> Iterator[str]:
     """Yield that the pods of a source are not placed any more: its entry knows nothing of it."""
     if write.new is not None:
         return
-    for document in before.documents:
-        if document.file == write.place and document.model.kind == names.SOURCE_KIND:
+    for document in before.written(write):
+        if document.model.kind == names.SOURCE_KIND:
             marks = [*map(str, marks_of(document.model))]
             if marks:
                 named = first_few(marks, _NAMED)

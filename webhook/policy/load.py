@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.errors import InvalidDocuments
@@ -21,11 +21,12 @@ from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from webhook.policy.findings import Finding, Path
     from webhook.policy.policy_documents import Document, PolicyDocument
     from webhook.policy.reader import Documents
+    from webhook.sources.table import SourceTable
 
 # Marks that earlier versions did not read, so policies that write one may be stored. Such a set
 # still serves: an error would stop it at the upgrade.
@@ -81,12 +82,11 @@ def judge_documents(
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
     """Return every class that compiles, by name, and all findings, ordered by place."""
     good = documents.documents
+    referring = [(document, document.derive(_references)) for document in good]
+    names_of_kinds = {references.key for _, references in referring}
     of_kind: dict[str, list[Document]] = {}
-    for document in good:
-        of_kind.setdefault(document.model.kind, []).append(document)
-    names_of_kinds = {
-        (kind, d.model.metadata.name) for kind, listed in of_kind.items() for d in listed
-    }
+    for document, references in referring:
+        of_kind.setdefault(references.key[0], []).append(document)
     # An invalid class is reported at the class, not where it is named.
     named = documents.broken | names_of_kinds
     class_names = {name for kind, name in named if kind == CLASS_KIND}
@@ -97,10 +97,10 @@ def judge_documents(
             *documents.findings,
             *(collisions(good) if len(names_of_kinds) < len(good) else ()),
             *wrong_classes,
-            *unknown_classes(of_kind.get(POLICY_KIND, ()), class_names),
+            *unknown_classes(referring, class_names),
             *source_faults(sources),
             *source_warnings(sources),
-            *written_and_read(good),
+            *written_and_read(referring, table_of(sources)),
             *unknown_policies(
                 of_kind.get(EXCEPTION_KIND, ()),
                 {name for kind, name in named if kind == POLICY_KIND},
@@ -163,20 +163,37 @@ def compiled_classes(
     return classes, findings
 
 
+class _References(NamedTuple):
+    """Kind and name of a document, the classes that it names and the labels that it selects by,
+    each with its path, and part, field and key of what it writes."""
+
+    key: tuple[str, str]
+    classes: Sequence[tuple[Path, str]]
+    selected: Sequence[tuple[str, Path]]
+    written: Sequence[tuple[str, str, str]]
+
+
+_Referring: TypeAlias = "tuple[Document, _References]"
+
+
+def _references(document: Document) -> _References:
+    model = document.model
+    return _References(
+        (model.kind, model.metadata.name),
+        [*model.class_names()] if isinstance(model, PlacementPolicy) else (),
+        _selected(document),
+        _written_keys(document),
+    )
+
+
 def unknown_classes(
-    documents: Sequence[Document], class_names: Collection[str]
+    documents: Iterable[_Referring], class_names: Collection[str]
 ) -> Iterator[Finding]:
     """Report capacity settings for an unknown class."""
-    for document in documents:
-        for path, name in document.derive(named_classes):
+    for document, references in documents:
+        for path, name in references.classes:
             if name not in class_names:
                 yield document.finding(path, _unknown(name, class_names), about=name)
-
-
-def named_classes(document: Document) -> Sequence[tuple[Path, str]]:
-    """Return the classes of a policy's capacity settings, each with its path."""
-    model = document.model
-    return [*model.class_names()] if isinstance(model, PlacementPolicy) else ()
 
 
 def unknown_policies(
@@ -192,22 +209,21 @@ def unknown_policies(
                     yield document.finding(("spec", "policies", at), what, "warning")
 
 
-def written_and_read(documents: Sequence[Document]) -> Iterator[Finding]:
+def written_and_read(documents: Sequence[_Referring], sources: SourceTable) -> Iterator[Finding]:
     """Report labels and annotations that a policy writes, and that matching reads.
 
     A second call on our own output must match the same policies, so that it changes nothing.
     """
-    sources = table_of(documents)
     read_labels: dict[str, str | tuple[Document, Path]] = {
         **dict.fromkeys(sources.read_labels - LATER_MARKS, _MARKS),
         names.KUEUE_PODSET: "the rule for pods that Kueue has admitted",
     }
     read_annotations = dict.fromkeys(sources.read_annotations, "the table of marks")
-    for document in documents:
-        for key, path in document.derive(_selected):
+    for document, references in documents:
+        for key, path in references.selected:
             read_labels.setdefault(key, (document, path))
-    for document in documents:
-        if document.derive(_written_keys):
+    for document, references in documents:
+        if references.written:
             yield from _written(document, read_labels, read_annotations)
 
 
@@ -223,7 +239,7 @@ def _written(
     kind: Kind = Kind.DOCUMENT,
 ) -> Iterator[Finding]:
     """Report what a policy writes of these keys, given with what reads each."""
-    for part, field, key in document.derive(_written_keys):
+    for part, field, key in document.derive(_references).written:
         who = labels.get(key) if field == "labels" else annotations.get(key)
         if who is not None:
             rule = "no policy may write what decides which policies match"

@@ -132,20 +132,6 @@ class MatchedPods:
                 return False
         return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
-    def may_cover_part(self, other: MatchedPods) -> bool:
-        """Return False if it covers none of the other block's atoms.
-
-        An atom has fewer values and names than the block, and the same conditions otherwise.
-        """
-        return (
-            all(
-                name in _VALUE or other._words.get(name, frozenset()) <= wanted
-                for name, wanted in self._sets.items()
-            )
-            and all(listed.any or name in other._within for name, listed in self._names.items())
-            and all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
-        )
-
     def apart(self, other: MatchedPods) -> bool:
         """Return whether no pod meets both blocks."""
         if {self._leads, other._leads} == {True, False}:

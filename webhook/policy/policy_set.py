@@ -365,7 +365,8 @@ class Compiler:
     """
 
     def __init__(self) -> None:
-        self._policies: dict[str, tuple[PlacementPolicy, Policy]] = {}
+        # By the identity of the model: to look at each of a thousand takes longer.
+        self._policies: dict[int, tuple[PlacementPolicy, Policy]] = {}
         self._classes: dict[str, CapacityClass] = {}
         # The classes with which the policies are compiled.
         self._compiled_with: Mapping[str, CapacityClass] = {}
@@ -388,20 +389,16 @@ class Compiler:
         """Return the models compiled, in their order."""
         old = self._compiled_with
         same = old.keys() == classes.keys() and all(old[name] is classes[name] for name in old)
+        before = self._policies
         current = {}
-        result = []
         for model in models:
-            name = model.metadata.name
-            compiled = self._policies.get(name)
-            if not (
-                compiled and compiled[0] is model and (same or _of_classes(compiled[1], classes))
-            ):
+            compiled = before.get(id(model))
+            if not (compiled and (same or _of_classes(compiled[1], classes))):
                 compiled = model, _compiled(model, classes)
-            current[name] = compiled
-            result.append(compiled[1])
+            current[id(model)] = compiled
         self._policies = current
         self._compiled_with = classes
-        return result
+        return [compiled for _, compiled in current.values()]
 
 
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:

@@ -17,7 +17,6 @@ from webhook.placement.fold import fold
 from webhook.placement.settings import CapacitySetting, TolerationSetting
 from webhook.placement.tolerations import covers, normal
 from webhook.policy.findings import Kind
-from webhook.policy.matched_pods import MatchedPods, atoms
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class _Search:
         self._known: dict[tuple[Demand, ...], bool] = {}
 
     def groups(self) -> Iterator[Rejecting]:
-        """Yield groups that reject a set, then those each of which rejects a part of one."""
+        """Yield groups that reject a set."""
         if not self._chosen:
             return
         texts_by_core: dict[tuple[Demand, ...], list[str]] = {}
@@ -124,16 +123,6 @@ class _Search:
             words = [text for text in texts if not text.startswith("that policy")]
             listed = texts[:1] if texts[0] == ALL_RUN_PODS.text else words or texts
             yield from self._chosen_one(core, listed)
-        core_demands = {demand for core in texts_by_core for demand in core}
-        tokens = frozenset[str]().union(*(demand.tokens for demand in self._chosen.values()))
-        for demand in self._demands.values():
-            if self._effort.is_over:
-                return
-            if demand in core_demands or tokens.isdisjoint(demand.tokens):
-                continue
-            pods = demand.policy.matched_set
-            if demand.holds_for(pods) and (rivals := self._covering(demand, pods)):
-                yield from self._chosen_one((demand, *rivals), [pods.text])
 
     def _concerns_chosen(self, pods: PodSet) -> bool:
         """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
@@ -195,48 +184,6 @@ class _Search:
             if self._contradict(others):
                 group = others
         return tuple(group)
-
-    def _covering(self, demand: Demand, whole: PodSet) -> Sequence[Demand]:
-        """Return policies of which each pod of the policy is rejected by one, and none rejects the
-        whole; none if a pod may pass.
-
-        For example one for workers, with one for jobs and one for all other kinds.
-        """
-        cover: dict[Demand, None] = {}
-        chosen = self._chosen_beside(demand)
-        if not chosen:
-            return ()
-        parts = [
-            PodSet("", atom, MatchedPods(atom), demand.policy)
-            for atom in atoms(demand.policy.bound)
-        ]
-        if demand not in chosen and not any(other.holds_for(p) for other in chosen for p in parts):
-            return ()
-        for pods in parts:
-            if pods.is_empty:
-                continue
-            near = [other for other in self._near(pods) if other.tokens & demand.tokens]
-            # Few of those that match one of the pods hold for all of them.
-            rivals = [e for e in near if e.holds_for(pods) and self._contradict((demand, e))]
-            # A policy that rejects all of its pods is already known.
-            if not rivals or any(rival.holds_for(whole) for rival in rivals):
-                return ()
-            cover[rivals[0]] = None
-        return [*cover]
-
-    def _chosen_beside(self, demand: Demand) -> Sequence[Demand]:
-        """Return the chosen policies that may have part in a group with this one: itself, if it is
-        chosen. If many are chosen, they are not asked for."""
-        if demand.policy in self._chosen or len(self._chosen) >= _POLICIES_EVALUATED_FIRST:
-            return [demand]
-        return [
-            other
-            for other in self._chosen.values()
-            if not demand.tokens.isdisjoint(other.tokens)
-            and self._effort.spend(max(demand.policy.work_to_match, other.policy.work_to_match))
-            and other.policy.match.may_cover_part(demand.policy.matched_set.reach)
-            and not demand.policy.apart(other.policy)
-        ]
 
     def _contradict(self, some: Sequence[Demand]) -> bool:
         """Return whether the requirements of these contradict each other."""

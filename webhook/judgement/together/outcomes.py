@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.pod_faults import PodFaults
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -23,9 +24,11 @@ class PodOutcome(NamedTuple):
     """What happens to a pod: what becomes of each setting, and what is wrong with it: refusals by
     the API server, `REJECTED`, `LACKS_NODE`.
 
+    policies: the names of those that take part.
     before_fallbacks: the same of the pod when nothing has happened to it yet.
     """
 
+    policies: frozenset[str]
     lines: frozenset[Line]
     faults: frozenset[str]
     before_fallbacks: tuple[frozenset[Line], frozenset[str]]
@@ -43,6 +46,8 @@ class OutcomesAlone:
     """
 
     def __init__(self) -> None:
+        # Of all pods that are tried: most are equal to one before.
+        self.faults = PodFaults()
         self._inputs = UNREAD
         self._known: MutableMapping[Policy, PodOutcome | None] = WeakKeyDictionary()
 

@@ -56,20 +56,15 @@ class _Effect(NamedTuple):
     settings: tuple[tuple[int, int, Kind, bool], ...] = ()
     faults: frozenset[str] = frozenset()
 
-    @property
-    def is_any(self) -> bool:
-        """Whether there is anything to report."""
-        return bool(self.settings or self.faults)
-
-    def between(self, first: Policy, second: Policy) -> _Effect:
+    def between(self, first: Policy, second: Policy) -> _Effect | None:
         """Return what it is of policies with these priorities: if they differ, names decide
-        nothing."""
-        if first.model.spec.priority == second.model.spec.priority:
-            return self
-        kept = tuple(
-            [setting for setting in self.settings if setting[2] is not Kind.EQUAL_PRIORITY]
-        )
-        return self._replace(settings=kept)
+        nothing. None if there is nothing to report."""
+        settings = self.settings
+        if settings and first.order[0] != second.order[0]:
+            settings = tuple([s for s in settings if s[2] is not Kind.EQUAL_PRIORITY])
+        if not (settings or self.faults):
+            return None
+        return self._replace(settings=settings)
 
 
 class Trial:
@@ -90,6 +85,8 @@ class Trial:
         self._alone: dict[tuple[str, str], PodOutcome | None] = {}
         self._sparing: dict[str, bool] = {}
         self._kept = given.tables.outcomes.beside(given.inputs)
+        # What happens to the last pod, by the names of the policies and whether nodes count.
+        self._last: tuple[Witness | None, dict[tuple[object, ...], PodOutcome]] = (None, {})
         self._pairs: dict[tuple[bytes, bytes], _Effect] = {}
 
     def findings(
@@ -122,13 +119,12 @@ class Trial:
                     yield Conflict(policy, path, Kind.REFUSED_PODS, (), pod, why, policy, later)
                 yield from self._as_served(policy, pod, outcome)
             for other in self._near(policy):
+                if other.name in done:
+                    continue
                 first, second = (policy, other) if policy.order < other.order else (other, policy)
                 effect = self._pairs.get((first.mind, second.mind))
-                if (
-                    other.name not in done
-                    and (effect is None or effect.between(first, second).is_any)
-                    and self._meet(first, second)
-                ):
+                is_reported = effect is None or effect.between(first, second)
+                if is_reported and self._meet(first, second):
                     yield from self._pair(first, second)
             self._note_unchecked(policy, refused)
         reported_names: set[str] = set()
@@ -166,12 +162,12 @@ class Trial:
         if key not in self._pairs:
             self._pairs[key] = self._effect(both, pod)
         effect = self._pairs[key].between(first, second)
-        for at, setting, kind, later in effect.settings:
+        for at, setting, kind, later in effect.settings if effect else ():
             policy, other = both if at == 0 else (second, first)
             if kind is not Kind.SOME_PODS_REJECTED or self._is_so(both, pod):
                 path = policy.hard[setting].path
                 yield Conflict(policy, path, kind, (other,), pod, later=later)
-        for fault in sorted(effect.faults):
+        for fault in sorted(effect.faults) if effect else ():
             yield from self._of_group(both, pod, fault)
 
     def _effect(self, both: tuple[Policy, Policy], pod: Witness) -> _Effect:
@@ -333,7 +329,8 @@ class Trial:
                 return None
             else:
                 if policy not in self._kept:
-                    self._kept[policy] = self._outcome((policy,), witness, nodes=None)
+                    outcome = self._outcome((policy,), witness, nodes=None)
+                    self._kept[policy] = _if_taking_part(outcome, (policy,))
                 self._alone[key] = self._kept[policy]
         return self._alone[key]
 
@@ -349,20 +346,19 @@ class Trial:
         `participants`, do not all take part, or if there is no time."""
         nodes = self._nodes if on_nodes else None
         looks = len(nodes or ()) * any(map(self._limiting, group))
-        return (
-            self._outcome(group, pod, participants, nodes=nodes)
-            if self._effort.spend(_work(group) + looks)
-            else None
-        )
+        if not self._effort.spend(_work(group) + looks):
+            return None
+        if self._last[0] != pod:
+            self._last = pod, {}
+        key = (on_nodes, *(policy.name for policy in group))
+        outcomes = self._last[1]
+        if key not in outcomes:
+            outcomes[key] = self._outcome(group, pod, nodes=nodes)
+        return _if_taking_part(outcomes[key], participants or group)
 
     def _outcome(
-        self,
-        group: Sequence[Policy],
-        pod: Witness,
-        participants: Sequence[Policy] = (),
-        *,
-        nodes: Sequence[Node] | None,
-    ) -> PodOutcome | None:
+        self, group: Sequence[Policy], pod: Witness, *, nodes: Sequence[Node] | None
+    ) -> PodOutcome:
         limiting = any(map(self._limiting, group))
         space = pod.subject.namespace
         world = World(
@@ -376,10 +372,9 @@ class Trial:
             nodes=nodes,
             server=None,
             history=None,
+            faults=self._tables.outcomes.faults,
         )
         evaluation = world.evaluate(pod.manifest(), space, led=False)
-        if not {policy.name for policy in participants or group} <= {*evaluation.decision.policies}:
-            return None
         every = [evaluation]
         if classes := {name for policy in group for name in policy.fallbacks}:
             later = replace(world, history=fallen(classes, _ANY_TIME))
@@ -390,7 +385,8 @@ class Trial:
         ]
         faults = [frozenset(self._faults(evaluation, limiting=limiting)) for evaluation in every]
         all_lines, all_faults = lines[0].union(*lines), faults[0].union(*faults)
-        return PodOutcome(all_lines, all_faults, (lines[0], faults[0]))
+        policies = frozenset(evaluation.decision.policies)
+        return PodOutcome(policies, all_lines, all_faults, (lines[0], faults[0]))
 
     def _faults(self, evaluation: Evaluation, *, limiting: bool) -> set[str]:
         decision = evaluation.decision
@@ -422,6 +418,11 @@ class Trial:
     def _limiting(self, policy: Policy) -> bool:
         settings = policy.settings if self._nodes else policy.requirements
         return any(located_setting.limits for located_setting in settings)
+
+
+def _if_taking_part(outcome: PodOutcome, policies: Sequence[Policy]) -> PodOutcome | None:
+    """Return the outcome, if all of these take part in it."""
+    return outcome if outcome.policies.issuperset(policy.name for policy in policies) else None
 
 
 def _work(group: Sequence[Policy]) -> int:

@@ -159,6 +159,7 @@ class KnownPolicies(NamedTuple):
     """The policies of a document: one for each share of its split; `named` are its classes."""
 
     document: Document
+    name: str
     names: Sequence[str]
     named: Sequence[CapacityClass]
     policies: Sequence[Policy]
@@ -182,7 +183,8 @@ class Memory:
     """A cache of prepared policies: a write changes one of a thousand."""
 
     def __init__(self) -> None:
-        self._known: dict[str, KnownPolicies] = {}
+        # By the identity of the document: to look at each of a thousand takes longer.
+        self._known: dict[int, KnownPolicies] = {}
         self._classes: Mapping[str, CapacityClass] = {}
         self._compiler = Compiler()
         self._nodes = DifferentNodes()
@@ -195,36 +197,38 @@ class Memory:
         inputs: PluginInputs,
     ) -> Prepared:
         """Return the policies of the documents, without those of unknown classes."""
-        old_by_document, as_before = self._known, classes == self._classes
-        policies_by_document: dict[str, KnownPolicies] = {}
-        for document in documents:
-            model = document.model
-            if not isinstance(model, PlacementPolicy):
-                continue
-            name = model.metadata.name
-            before = old_by_document.get(name)
-            same = before is not None and before.document is document
-            if before is None or not (same and as_before):
-                wanted = before.names if before and same else classes_of(model)
-                named = [classes[name] for name in wanted if name in classes]
-                if len(named) < len(wanted):
-                    continue
-                if not (before and same and before.named == named):
-                    made = [policy(document, share, classes) for share in shares_apart(model)]
-                    before = KnownPolicies(document, wanted, named, made)
-            policies_by_document[name] = before
-        self._known, self._classes = policies_by_document, dict(classes)
-        policies = [
-            policy
-            for known_policies in policies_by_document.values()
-            for policy in known_policies.policies
+        unchanged = self._known if classes == self._classes else {}
+        listed = [
+            unchanged.get(id(document)) or self._policies_of(document, classes)
+            for document in documents
         ]
+        policies_by_document = {shares.name: shares for shares in listed if shares}
+        self._known = {id(shares.document): shares for shares in policies_by_document.values()}
+        self._classes = dict(classes)
+        policies = [share for shares in policies_by_document.values() for share in shares.policies]
         policies.sort(key=attrgetter("order"))
         whole = PolicySet(
             [policy.model for policy in policies], classes, "", compiler=self._compiler
         )
         tables = Tables(policies, whole, self._nodes, self._outcomes)
         return Prepared(policies, policies_by_document, whole, inputs, tables)
+
+    def _policies_of(
+        self, document: Document, classes: Mapping[str, CapacityClass]
+    ) -> KnownPolicies | None:
+        """Return the policies of a document; None if it has none, or an unknown class."""
+        model = document.model
+        if not isinstance(model, PlacementPolicy):
+            return None
+        before = self._known.get(id(document))
+        wanted = before.names if before else classes_of(model)
+        named = [classes[name] for name in wanted if name in classes]
+        if len(named) < len(wanted):
+            return None
+        if before and before.named == named:
+            return before
+        made = [policy(document, share, classes) for share in shares_apart(model)]
+        return KnownPolicies(document, model.metadata.name, wanted, named, made)
 
 
 def classes_of(model: PlacementPolicy) -> list[str]:
