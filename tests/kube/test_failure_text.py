@@ -9,6 +9,7 @@ from webhook.kube.failure_text import Call, describe_refusal
 
 RUNS = "/apis/fairlead.dev/v1alpha1/namespaces/lab/runs"
 PODS = "/api/v1/namespaces/lab/pods"
+FLAVORS = "/apis/kueue.x-k8s.io/v1beta2/resourceflavors"
 RIGHT = (
     'runs.fairlead.dev "mnist" is forbidden: User "jane" cannot get resource "runs" in API group '
     '"fairlead.dev" in the namespace "lab"'
@@ -39,6 +40,7 @@ CASES = {
     "no such namespace": (("POST", RUNS), 404, 'namespaces "lab" not found'),
     "no definition": (("GET", RUNS), 404, ""),
     "no definition, as a Status": (("GET", RUNS), 404, NOT_SERVED),
+    "no definition of another system": (("GET", FLAVORS), 404, NOT_SERVED),
     "no such path": (("GET", "/version"), 404, ""),
     "a name that is taken": (("POST", RUNS), 409, 'runs.fairlead.dev "mnist" already exists'),
     "a name that is not free yet": (("POST", RUNS), 409, ENDING),

@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.formatting import wrap_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,8 @@ _AROUND: Final = 4
 _DANGEROUS: Final = ("--delete", "--yes", "--all", "--reset")
 # Characters of the column of options' names.
 _NAMES: Final = 30
+# Where the text of an option begins.
+_INDENT: Final = 2 + _NAMES + 2
 _BLOCK: Final = "\b\n"
 
 
@@ -67,7 +70,7 @@ class Command(click.Command):
             if text.startswith("Examples"):
                 _write(formatter, text.splitlines())
         left = MOST_LINES - len(formatter.getvalue().splitlines()) - _AROUND
-        rows = [*self._rows(ctx, formatter.width)]
+        rows = [*self._rows(ctx)]
         for lines in codes:
             if len(lines) + 1 + len(rows) <= left:
                 _write(formatter, lines)
@@ -75,19 +78,20 @@ class Command(click.Command):
         shown = rows if len(rows) <= left else rows[: max(left - 1, 3)]
         more = len(rows) - len(shown)
         if rows:
-            _write(formatter, ["Options:", *shown, *([f"  ... and {more} more"] if more else [])])
+            fitted = _fit(shown, left - len(shown) - bool(more), formatter.width)
+            _write(formatter, ["Options:", *fitted, *([f"  ... and {more} more"] if more else [])])
         program, _, words = ctx.command_path.partition("fairlead")
         _write(formatter, [f"`{program}fairlead help{words}` has exit codes and all details."])
 
-    def _rows(self, ctx: click.Context, width: int) -> Iterator[str]:
-        """Yield a line for each option: its names, and the first sentence about it."""
+    def _rows(self, ctx: click.Context) -> Iterator[str]:
+        """Yield a text for each option: its names, and the first sentence about it."""
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx)
             if record is None or not isinstance(option, click.Option) or "--help" in option.opts:
                 continue
             names, text = record
             start = f"  {names:<{_NAMES}}  "
-            yield _cut(start + " ".join(text.split()).partition(". ")[0].rstrip("."), width)
+            yield start + " ".join(text.split()).partition(". ")[0].rstrip(".")
 
 
 def _write(formatter: click.HelpFormatter, lines: list[str]) -> None:
@@ -97,6 +101,16 @@ def _write(formatter: click.HelpFormatter, lines: list[str]) -> None:
 
 def _indent(lines: list[str]) -> int:
     return 0 if lines[0].startswith(("Options", "`")) else 2
+
+
+def _fit(rows: list[str], room: int, width: int) -> Iterator[str]:
+    """Yield the lines of the rows; those for which `room` has no more lines are cut to one."""
+    for row in rows:
+        lines = wrap_text(row[_INDENT:], width, row[:_INDENT], " " * _INDENT).splitlines()
+        if len(lines) - 1 > room:
+            lines = [_cut(row, width)]
+        room -= len(lines) - 1
+        yield from lines
 
 
 def _cut(line: str, width: int) -> str:

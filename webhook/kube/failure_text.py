@@ -6,6 +6,8 @@ import re
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from webhook import names
+
 # A group and version, a namespace, a resource, the name of an object, and a subresource.
 _PATH: Final = re.compile(
     r"/api(?:s/([^/]+))?/[^/]+(?:/namespaces/([^/]+)(?=/))?/([^/]+)(?:/([^/]+))?(?:/([^/]+))?"
@@ -124,10 +126,14 @@ def _describe_target(target: Target, status: int, words: str) -> str:
         case HTTPStatus.NOT_FOUND if f'"{target.name}" not found' in words:
             return f"there is no {target}"
         case HTTPStatus.NOT_FOUND if "." in target.group and (not words or _NO_RESOURCE in words):
+            cure = (
+                "Is it the right cluster? Check with: kubectl config current-context"
+                if target.group == names.GROUP
+                else f"Only what uses {target.group} needs it"
+            )
             return (
                 f"this cluster has no {target.resource}: the CustomResourceDefinition "
-                f"{target.resource}.{target.group} is not installed. Is it the right cluster? "
-                "Check with: kubectl config current-context"
+                f"{target.resource}.{target.group} is not installed. {cure}"
             )
         case HTTPStatus.CONFLICT if name_match := _EXISTS.search(words):
             what = f"{target.kind} {name_match[1]}{_where(target.namespace)}"

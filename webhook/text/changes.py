@@ -9,6 +9,7 @@ import click
 
 from webhook.policy.findings import path_text
 from webhook.text.explanation import cure, first_line
+from webhook.text.layout import wrapped
 from webhook.text.yaml_out import yaml_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def changes(replicas: Replicas) -> Iterator[str]:
     """Yield what happens to the pods, and a unified diff of their template."""
     yield from first_line(replicas)
     if replicas.decision.result == "not-a-run":
-        yield f"  {cure(replicas.template)}"
+        yield from (f"  {line}" for line in wrapped(cure(replicas.template), 2))
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in diff_lines(replicas):
         yield click.style(line, fg=colours.get(line[:1])) if line[:1] in colours else line

@@ -254,4 +254,7 @@ def cure(template: PodTemplate) -> str:
             f"the label {names.RUN} is on the {template.source.kind} itself; put it into "
             f"{template.labels_path}"
         )
-    return f"to make it part of a run, put the label {names.RUN}: NAME into {template.labels_path}"
+    return (
+        f"to make it part of a run, put the label {names.RUN}: NAME into {template.labels_path}, "
+        f"or {names.PLACE}: all on its namespace"
+    )

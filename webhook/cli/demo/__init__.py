@@ -27,7 +27,7 @@ def command(save: Path | None, output: str) -> None:
     \b
     Examples:
       fairlead demo
-      fairlead demo --save mine       write the files of the demo
+      fairlead demo --save demo       write the files of the demo
 
     \b
     Exit codes:

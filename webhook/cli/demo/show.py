@@ -136,8 +136,8 @@ def _end(compared: Sequence[Replicas]) -> Iterator[str]:
         0,
     )
     yield ""
-    saved = ("fairlead demo --save mine", "write all of this to files")
-    yield from _hints([saved, *_commands("mine")])
+    saved = ("fairlead demo --save demo", "write all of this to files")
+    yield from _hints([saved, *_commands("demo")])
 
 
 def _commands(name: str) -> list[tuple[str, str]]:
