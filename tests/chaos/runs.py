@@ -134,8 +134,8 @@ class House:
         self, what: str, found: Callable[[], Any], explain: Callable[[], object] = str
     ) -> Any:
         def so() -> Any:
-            # The API server may be on its way up.
-            with suppress(NoAnswer):
+            # The API server, or a controller, may be on its way up.
+            with suppress(NoAnswer, OSError):
                 return found()
 
         return eventually(what, so, budget=180, period=0.05, explain=explain)
