@@ -12,7 +12,7 @@ from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, unmatchable
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
 from webhook.policy.subject import ADDED_VOLUME
-from webhook.strict import guess, quoted
+from webhook.strict import Strict, guess, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from webhook.policy.findings import Path
     from webhook.policy.model import PolicySpec
     from webhook.policy.policy_documents import PolicyDocument
-    from webhook.strict import Strict
 
 # Node labels that identify a single node, by who sets them.
 SINGLE_NODE_LABELS: Final = frozenset(
@@ -85,9 +84,9 @@ _MEANT_EMPTY: Final = frozenset({"allowedTolerations"})
 
 
 def _is_empty(value: object) -> bool:
-    if isinstance(value, dict):
-        return all(map(_is_empty, value.values()))
-    return value == []
+    if isinstance(value, Strict):
+        return all(_is_empty(part) for _, part in _written_fields(value))
+    return value in ([], {})
 
 
 def _empty_selectors(match: Match, at: Path) -> Iterator[Caution]:
@@ -95,7 +94,7 @@ def _empty_selectors(match: Match, at: Path) -> Iterator[Caution]:
         what = f"match is empty and takes in the pods of every run{_DROPPED}"
         yield Caution(at, what, Kind.EMPTY_SETTING)
     for name, selector in _written_fields(match):
-        for field, value in selector.items() if isinstance(selector, dict) else ():
+        for field, value in _written_fields(selector) if isinstance(selector, Strict) else ():
             if not value:
                 yield Caution(
                     (*at, name, field),
@@ -135,7 +134,9 @@ def _token_volumes(match: Match, at: Path) -> Iterator[Caution]:
 
 def _written_fields(model: Strict) -> Iterator[tuple[str, object]]:
     """Yield the fields that a document writes, by their names in it."""
-    yield from model.model_dump(by_alias=True, exclude_unset=True).items()
+    for name, field in type(model).model_fields.items():
+        if name in model.model_fields_set:
+            yield field.serialization_alias or name, getattr(model, name)
 
 
 def _placement(placement: PlacementModel, at: Path) -> Iterator[Caution]:

@@ -436,7 +436,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
 def content(document: PolicyDocument) -> bytes:
     """Return what counts of a document; its layout does not."""
     return orjson.dumps(
-        [document.kind, document.name, document.spec.model_dump(by_alias=True, exclude_none=True)],
+        [document.kind, document.name, compiling.written_spec(document)],
         option=orjson.OPT_SORT_KEYS,
     )
 

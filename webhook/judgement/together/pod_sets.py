@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from webhook.judgement.together.policy_view import Policy
     from webhook.policy.subject import Subject
 
-_EMPTY: Final = Match()
+# Without validation, which would build the model while this module is imported.
+_EMPTY: Final = Match.model_construct()
 # The match field and the value.
 Value: TypeAlias = tuple[str, object]
 

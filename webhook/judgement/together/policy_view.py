@@ -339,10 +339,8 @@ class Policy:
     @cached_property
     def match_text(self) -> bytes:
         """A text that is equal if match, exclude and rollout are."""
-        spec = self.model.spec
-        blocks = [block for block in (spec.match, *spec.exclude) if block]
-        text = b"".join(block.model_dump_json(exclude_none=True).encode() for block in blocks)
-        return text + (spec.rollout.model_dump_json().encode() if spec.rollout else b"")
+        spec = compiling.written_spec(self.model)
+        return orjson.dumps([spec.get(field) for field in ("match", "exclude", "rollout")])
 
     def of_parts(self, *parts: str) -> list[LocatedSetting]:
         """Return the settings of these parts."""
@@ -412,10 +410,10 @@ def policy(
         for located_setting in located
         if located_setting.setting.part == "requirements"
     ]
-    parts = (spec.requirements, spec.overrides, spec.defaults)
+    written = compiling.written_spec(model)
     match = spec.match or Match()
-    blocks = (match, *spec.exclude)
-    texts = [part.model_dump_json(exclude_none=True) if part else "" for part in parts]
+    texts = [orjson.dumps(written[part]) if part in written else b"" for part in PARTS]
+    blocks_text = orjson.dumps([written.get("match"), written.get("exclude")])
     return Policy(
         document,
         model,
@@ -423,7 +421,7 @@ def policy(
         tuple(
             located_setting for located_setting in located if not located_setting.setting.is_default
         ),
-        "\n".join(texts).encode(),
+        b"\n".join(texts),
         MatchedPods(match),
         tuple(MatchedPods(block) for block in spec.exclude),
         MatchedPods(Match(namespaces=spec.rollout.namespaces)) if spec.rollout else None,
@@ -435,7 +433,7 @@ def policy(
             ).contradictions
         ),
         max(1 + sum(map(len, texts)) // LIGHT, _work(len(located), _FEW_SETTINGS)),
-        _work(sum(len(block.model_dump_json(exclude_none=True)) for block in blocks), LIGHT),
+        _work(len(blocks_text), LIGHT),
         operating_system.required_system(settings),
     )
 
