@@ -67,7 +67,8 @@ class Scenario:
         self.write("pod.yaml", {"apiVersion": "v1", "kind": "Pod", **self.pod})
         listed = [{"kind": "Node", **node} for node in self.nodes or ()]
         self.write("nodes.yaml", {"kind": "List", "items": listed})
-        self.write("cluster.yaml", {"kind": "List", "items": self.objects})
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+        self.write("cluster.yaml", {"kind": "List", "items": [space, *self.objects]})
 
     @property
     def is_owned(self) -> bool:

@@ -6,7 +6,7 @@ pull request; GITHUB_API_URL, GITHUB_REPOSITORY and GITHUB_STEP_SUMMARY, which t
 and Forgejo set. `fairlead` is looked for beside the Python that runs this.
 
 Exit codes: 0 all is right; 1 an error in a policy, a test that fails, or a difference that FAIL_ON
-names; 2 nothing was compared.
+names; 2 nothing was compared, or a fact is unknown that could change the answer.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _compare(given: Mapping[str, str]) -> int:
     words = ["diff", f"{given['BASE']}:{policies}", policies, "--pods", given["PODS"]]
     words += [*(("--nodes", nodes) if nodes else ()), "--fail-on", fail_on, "-o", "markdown"]
     done = subprocess.run([FAIRLEAD, *words], stdout=subprocess.PIPE, check=False)  # noqa: S603
-    if done.returncode not in (0, 1):
+    if not done.stdout:
         # Nothing was compared, and stderr says why.
         return done.returncode
     text = done.stdout.decode()

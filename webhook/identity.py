@@ -55,6 +55,7 @@ class Identity(NamedTuple):
 
 
 _OURS = SOURCES[0]
+OURS = _OURS.name
 _ONLY_OURS = (_OURS,)
 _NAMESPACE = SOURCES[-1].name
 _KINDS = frozenset(names.KINDS)

@@ -84,8 +84,7 @@ class NamespaceName(ObjectName):
 class TargetOption(click.Option):
     """An option that chooses which cluster or objects a command is about.
 
-    It is given once, as of two values the last would count; and it is not empty, as of a variable
-    that is not set: both would choose what nobody named.
+    It is given once: of two values the last would count, which chooses what nobody named.
     """
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
@@ -104,9 +103,6 @@ class TargetOption(click.Option):
             raise click.UsageError(
                 f"{self.opts[-1]} is given {len(value)} times: give it once", ctx
             )
-        if not value[0]:
-            empty = f"{self.opts[-1]} is empty, as of a variable that is not set"
-            raise click.UsageError(f"{empty}: want a value, or leave it out", ctx)
         return value[0], source
 
 

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.every_command import ALL, Words
+from tests.wording import mentions
 from webhook.cli import fairlead
 from webhook.cli.controller import command as controller
 from webhook.cli.options import Duration, text
@@ -50,6 +53,43 @@ def test_every_option_with_a_fraction_has_bounds() -> None:
     found = [each for each in options(fairlead) if isinstance(each.type, of_floats)]
     assert len(found) >= 11
     assert [each.name for each in found if not isinstance(each.type, Number)] == []
+
+
+VALUES: Final = [
+    (words, parameter)
+    for words, command in ALL.items()
+    for parameter in command.params
+    if not (isinstance(parameter, click.Option) and parameter.is_flag)
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter"), VALUES, ids=[f"{' '.join(words)} {each.name}" for words, each in VALUES]
+)
+def test_no_value_is_empty(words: Words, parameter: click.Parameter) -> None:
+    """A shell variable that is not set is wrong usage, and not the current folder or a default."""
+    if isinstance(parameter, click.Argument):
+        arguments = [each for each in ALL[words].params if isinstance(each, click.Argument)]
+        given = ["a"] * arguments.index(parameter) + [""]
+        name = parameter.make_metavar(click.Context(ALL[words]))
+    else:
+        given, name = [f"{parameter.opts[-1]}="], parameter.opts[-1]
+    done = CliRunner().invoke(fairlead, [*words, *given])
+    assert done.exit_code == 2, done.output
+    mentions(done.stderr, name, "is empty")
+
+
+def test_help_needs_no_values() -> None:
+    """Who asks for help gets it, whatever else stands there."""
+    assert CliRunner().invoke(fairlead, ["diff", "", "--help"]).exit_code == 0
+
+
+def test_the_command_of_a_run_may_have_empty_arguments() -> None:
+    """It is what follows `--`."""
+    line = ["run", "create", "mnist", "--image", "a", "--dry-run", "--", "python", ""]
+    done = CliRunner().invoke(fairlead, line)
+    assert done.exit_code == 0, done.output
+    assert "- ''" in done.stdout
 
 
 def test_both_bounds_are_values() -> None:

@@ -74,10 +74,3 @@ def test_the_claims_of_a_stateful_set_are_matched_and_not_printed(files: Files) 
     spec = load_yaml(result.stdout)["spec"]["template"]["spec"]
     assert "requiredDuringScheduling" in str(spec["affinity"]["nodeAffinity"])
     assert "volumes" not in spec
-
-
-@pytest.mark.parametrize(("text", "is_said"), [(TF_JOB, True), (POD, False)])
-def test_a_history_that_pods_never_have_is_said(files: Files, text: str, *, is_said: bool) -> None:
-    """Fairlead's controller writes it for pods of Runs; a Pod may be one of them."""
-    done = files.on(text, "--history", "spot=1")
-    assert ("never have a history" in done.stderr) is is_said

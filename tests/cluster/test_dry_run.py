@@ -161,7 +161,7 @@ def test_an_older_webhook_decides_again_and_that_is_said(
     monkeypatch.setattr(dry_run, "_AS_DECIDED", {"dryRun": "All", "fieldManager": "another"})
     space = new_namespace({**WHOLE, **labels})
     words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml")
-    for more, code in ((), 0), (("--fail-on", "unknown"), 1):
+    for more, code in ((), 0), (("--fail-on", "unknown"), 2):
         asked = files(tmp_path, (*words, *more), HARMLESS)
         (tmp_path / "job.yaml").write_text(json.dumps(job))
         found = space.ask(*asked, "--dry-run=server")
@@ -282,7 +282,7 @@ def test_a_pod_is_asked_about_by_its_own_name(strict: Space, tmp_path: Path) -> 
 def test_what_the_api_server_does_not_say_is_unknown(strict: Space, tmp_path: Path) -> None:
     """A namespace that is not there; it is no refusal, and no consent."""
     words = ("preview", "-f", "DIR/job.yaml", "--policies", "DIR/policies.yaml", "-n", "nowhere")
-    for more, code in ((), 0), (("--fail-on", "unknown"), 1):
+    for more, code in ((), 0), (("--fail-on", "unknown"), 2):
         found = call(strict, tmp_path, *words, *more)
         assert found.exit_code == code, found.output
         mentions(found.output, "unknown whether the API server", "nowhere")

@@ -9,9 +9,12 @@ import pytest
 from tests.admission.reviews import Json, Webhook, pod, policy_set, review
 from tests.policy_tests.writing import policy
 from tests.wording import mentions
+from webhook import names
+from webhook.decision.arrival import may_have_history
 from webhook.decision.notice import Owner
 from webhook.errors import ClusterError
 from webhook.placement.shapes import Requirement
+from webhook.sources import SHIPPED
 from webhook.sources.marks import ObjectRef
 from webhook.sources.table import SourceTable
 
@@ -31,6 +34,36 @@ JOB_SET = {
     f"{_SET}/job-index": "0",
     "batch.kubernetes.io/job-completion-index": "0",
 }
+
+
+CONTROLLED = {
+    "apiVersion": "fairlead.dev/v1alpha1",
+    "kind": "Run",
+    "name": "r",
+    "uid": "1",
+    "controller": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("maker", "labels", "owner", "may"),
+    [
+        ("Run", {}, None, True),
+        ("TFJob", {names.RUN: "r"}, None, False),
+        ("Pod", {names.RUN: "r"}, None, True),
+        ("Pod", {names.RUN: "r"}, CONTROLLED, True),
+        ("Pod", {names.RUN: "r"}, {**CONTROLLED, "kind": "Job", "apiVersion": "batch/v1"}, False),
+        ("Pod", {names.RUN: "r"}, {**CONTROLLED, "apiVersion": "mlrun.org/v1"}, False),
+        ("Pod", PADDLE, None, False),
+        ("Pod", {}, None, False),
+    ],
+)
+def test_only_pods_of_runs_may_have_a_history(
+    maker: str, labels: dict[str, str], owner: Json | None, *, may: bool
+) -> None:
+    """Of a pod that its author wrote down, its own label says whether it may be one of them."""
+    metadata = {"labels": labels, **({"ownerReferences": [owner]} if owner else {})}
+    assert may_have_history({"metadata": metadata, "spec": {}}, maker, SHIPPED) is may
 
 
 class Read:

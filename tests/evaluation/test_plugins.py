@@ -96,9 +96,10 @@ def test_without_a_word_about_plugins_the_nodes_are_unknown(folder: Path) -> Non
 
 @pytest.mark.parametrize("command", ["preview", "explain"])
 def test_what_is_unknown_is_neither_fine_nor_without_nodes(folder: Path, command: str) -> None:
-    """Exit code 0 for `no-node`, as of a RuntimeClass that is not read, and 1 for `unknown`."""
-    assert ask(folder, command, "--fail-on", "no-node").exit_code == 0
-    assert ask(folder, command, "--fail-on", "unknown").exit_code == 1
+    """Exit code 2 for each kind, as of a RuntimeClass that is not read."""
+    for kind in ("no-node", "unknown", "warning", "rejected"):
+        assert ask(folder, command, "--fail-on", kind).exit_code == 2
+    assert ask(folder, command).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_what_policies_decide_on_a_request_of_zero_is_unknown(tmp_path: Path, am
     words = ["preview", "-f", "pod.yaml", "--policies", "policies.yaml", "--fail-on", "unknown"]
     words = [str(tmp_path / each) if each.endswith(".yaml") else each for each in words]
     decides = amount == "0"
-    for plugins, code in (("", int(decides)), (EXTENDED, int(decides)), ("none", 0)):
+    for plugins, code in (("", 2 * decides), (EXTENDED, int(decides)), ("none", 0)):
         found = CliRunner().invoke(fairlead, [*words, *(["--plugins", plugins] * bool(plugins))])
         assert found.exit_code == code, found.output
         assert ("unknown: the API server may run" in found.output) == (decides and not plugins)

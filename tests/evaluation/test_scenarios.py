@@ -29,7 +29,7 @@ from webhook.policy.load import load
 def ask(scenario: Scenario, *words: str) -> Result:
     """Run a command that decides on the pod."""
     options = ["--nodes", f"{scenario.folder}/nodes.yaml"] if scenario.nodes else []
-    options += ["--namespaces", f"{scenario.folder}/cluster.yaml"] if scenario.objects else []
+    options += ["--namespaces", f"{scenario.folder}/cluster.yaml"]
     return CliRunner().invoke(fairlead, [*words, *options])
 
 

@@ -198,3 +198,12 @@ def test_every_step_is_done_whatever_one_finds(checkout: Path) -> None:
         assert code == 0
         mentions(printed, "::notice", "no policy tests", "policies", "tests")
         assert play(checkout, forge, tests="tests")[0] == 2
+
+
+def test_an_unknown_fact_fails_and_is_in_the_comment(checkout: Path) -> None:
+    """A pod without a run label may be one of a run by labels of its namespace."""
+    (checkout / "workloads/pod.yaml").write_text(POD.replace("fairlead.dev/run: mnist", "app: web"))
+    with Forge() as forge:
+        assert play(checkout, forge)[0] == 2
+        mentions(forge.comments[1], "Unknown, or left out", "labels of namespace default")
+        assert play(checkout, forge, fail_on="never")[0] == 0

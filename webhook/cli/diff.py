@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.cli.dry_run import server_of
-from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN, errors_exit
+from webhook.cli.exit_codes import UNKNOWN, errors_exit, gate
 from webhook.cli.options import cluster_options, progress_option
 from webhook.cli.output import output_option, print_notes, print_result
 from webhook.cli.short_help import Command
@@ -55,9 +55,10 @@ def command(question: Question, progress: Progress, output: str) -> None:
 
     \b
     Exit codes:
-      0  no difference, or none that --fail-on names
+      0  no difference, or none that --fail-on names; with --fail-on never, always
       1  differences
-      2  wrong usage, policies or pods that cannot be read, or the cluster did not answer
+      2  none, as far as known: a fact is unknown that could change the answer (stderr names it);
+         wrong usage, policies or pods that cannot be read, or the cluster did not answer
     """
     from webhook.questions.decisions import NOT_ASKED, PODS
     from webhook.questions.diff import report
@@ -96,6 +97,8 @@ def command(question: Question, progress: Progress, output: str) -> None:
         "changed": pods.differing,
         "unplaceable": pods.rejected + pods.without_node,
         "rejected": pods.rejected,
-        "never": 0,
+        "unknown": 0,
     }
-    sys.exit(FAILED if failing[question.fail_on] else DONE)
+    if question.fail_on != "never":
+        failed = bool(failing[question.fail_on])
+        sys.exit(gate(failed=failed, unknown=bool(outcome.unknown)))

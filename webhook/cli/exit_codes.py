@@ -45,6 +45,14 @@ _BY_ERROR: Final[tuple[tuple[type[FairleadError], int], ...]] = (
 _NOT_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
+def gate(*, failed: bool, unknown: bool) -> int:
+    """Return the exit code of a command with --fail-on: no, else not known, else yes.
+
+    `unknown`: whether a fact is not known that could change the answer.
+    """
+    return FAILED if failed else UNKNOWN if unknown else DONE
+
+
 def code_of(error: FairleadError) -> int:
     """Return the exit code of a command that this error ends."""
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), FAILED)

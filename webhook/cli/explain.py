@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook import names
-from webhook.cli.exit_codes import DONE, FAILED, UNKNOWN
+from webhook.cli.exit_codes import DONE, UNKNOWN
 from webhook.cli.options import cluster_options
 from webhook.cli.output import READER_FORMS, output_option, print_notes, print_result
 from webhook.cli.selection import (
     answers_or_exit,
     asked_server,
+    code_of_pods,
     decide_readable,
-    fails,
     read_files,
     references_argument,
 )
@@ -97,7 +97,8 @@ def command(selection: Selection, policy: str, field: str, every: bool, output: 
          or what its author wrote may not be read;
          with --fail-on, something of that kind was found
       2  wrong usage, or no such policy; the cluster did not answer; live: no such object, or a
-         pod cannot be judged (stderr names it), and all others match
+         pod cannot be judged (stderr names it), and all others match; with --fail-on, none was
+         found, and a fact is unknown that could change the answer
     """
     from webhook.questions.live.focus import Focus, field_path, unknown_field
 
@@ -110,7 +111,7 @@ def command(selection: Selection, policy: str, field: str, every: bool, output: 
 
 
 def _live(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import asked_alone, not_asked, unasked
+    from webhook.questions.decisions import not_asked, remarks
     from webhook.questions.live import report
 
     answers = answers_or_exit(selection, focus)
@@ -118,20 +119,20 @@ def _live(selection: Selection, focus: Focus, output: str) -> int:
         answers = answers.asking(server)
     decided = answers.replicas
     unknown = not_asked(replicas.evaluation for replicas in decided)
-    print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
+    print_notes([*unknown, *remarks(decided)])
     print_result(
         output,
         json=lambda: report.document(answers, focus),
         text=lambda: report.lines(answers, focus),
         names=lambda: [answer.source.reference for answer in answers.answers],
     )
-    if not answers.same or fails(selection.fail_on, decided, [*answers.notes, *unknown]):
-        return FAILED
-    return UNKNOWN if answers.unjudged else DONE
+    unknown += answers.notes
+    code = code_of_pods(selection.fail_on, decided, unknown, failed=not answers.same)
+    return UNKNOWN if code == DONE and answers.unjudged else code
 
 
 def _files(selection: Selection, focus: Focus, output: str) -> int:
-    from webhook.questions.decisions import asked_alone, unasked, unknown_facts
+    from webhook.questions.decisions import remarks, unknown_facts
     from webhook.questions.live.focus import check_policy
     from webhook.questions.live.report import focused_lines
 
@@ -139,7 +140,7 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
     check_policy(focus, offline.policies, ())
     decided, problems = decide_readable(offline)
     unknown = [*offline.describe_unknown(), *unknown_facts(decided)]
-    print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
+    print_notes([*unknown, *remarks(decided)])
     print_result(
         output,
         json=lambda: {
@@ -151,5 +152,4 @@ def _files(selection: Selection, focus: Focus, output: str) -> int:
         text=lambda: focused_lines(decided, offline.policies, focus),
         names=lambda: [replicas.template.source.reference for replicas in decided],
     )
-    failed = fails(selection.fail_on, decided, unknown)
-    return FAILED if problems or failed else DONE
+    return code_of_pods(selection.fail_on, decided, unknown, failed=bool(problems))

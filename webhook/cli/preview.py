@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import click
 
-from webhook.cli.exit_codes import FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes
 from webhook.cli.preview_runs import FORMS, show_runs
 from webhook.cli.selection import (
     answers_or_exit,
     asked_server,
+    code_of_pods,
     decide_readable,
-    fails,
     read_files,
     references_argument,
 )
@@ -76,16 +75,15 @@ def command(selection: Selection, cluster_domain: str, output: str) -> None:
          a class that the cluster does not have, with --policies cluster or live), a template is
          wrong, a file or an object cannot be read, or an object cannot be printed as its pods
          would be; all others are printed; with --fail-on, something of that kind was found
-      2  wrong usage; the cluster did not answer; live: no such object
+      2  wrong usage; the cluster did not answer; live: no such object; with --fail-on, none was
+         found, and a fact is unknown that could change the answer
 
     `fairlead explain` with the same options shows the reasons.
     """
     if output in FORMS:
-        if not show_runs(selection, cluster_domain, output):
-            sys.exit(FAILED)
-        return
+        sys.exit(show_runs(selection, cluster_domain, output))
     from webhook.cli.preview_text import show
-    from webhook.questions.decisions import asked_alone, unasked, unknown_facts
+    from webhook.questions.decisions import remarks, unknown_facts
 
     if selection.live:
         from webhook.questions.live.live_pods import recreated
@@ -101,8 +99,7 @@ def command(selection: Selection, cluster_domain: str, output: str) -> None:
     unknown = [*offline.describe_unknown()]
     if not selection.live:
         unknown += unknown_facts(decided)
-    print_notes([*unknown, *asked_alone(decided), *unasked(decided)])
+    print_notes([*unknown, *remarks(decided)])
     whole = show(offline, decided, output)
-    failed = fails(selection.fail_on, decided, [*notes, *unknown])
-    if failed or problems or not whole:
-        sys.exit(FAILED)
+    failed = bool(problems) or not whole
+    sys.exit(code_of_pods(selection.fail_on, decided, [*notes, *unknown], failed=failed))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from webhook.cli.exit_codes import DONE
 from webhook.cli.output import print_notes, print_text, print_yaml, say
-from webhook.cli.selection import fails, read_files
+from webhook.cli.selection import code_of_pods, read_files
 from webhook.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 FORMS: Final = ("pods", "objects")
 
 
-def show_runs(selection: Selection, cluster_domain: str, output: str) -> bool:
+def show_runs(selection: Selection, cluster_domain: str, output: str) -> int:
     """Print the pods of the Runs in files, or their objects as YAML.
 
-    Return whether every pod would be admitted, as far as that was asked. Raises WrongUsage for
-    objects of a cluster, UnreadableInput without a Run, and InvalidDocuments.
+    Return the exit code: whether every pod would be admitted, as far as that was asked. Raises
+    WrongUsage for objects of a cluster, UnreadableInput without a Run, and InvalidDocuments.
     """
-    from webhook.questions.decisions import asked_alone, unasked, unknown_facts
+    from webhook.questions.decisions import remarks, unknown_facts
     from webhook.run_client.preview_report import groups, lines, manifests
     from webhook.run_client.run_files import read_plans
 
@@ -48,14 +49,13 @@ def show_runs(selection: Selection, cluster_domain: str, output: str) -> bool:
         print_notes(["without --policies, placement is what the Run itself requests"])
     if judged:
         unknown += unknown_facts(replicas)
-        print_notes([*unknown, *asked_alone(replicas)])
-    print_notes(unasked(replicas))
+    print_notes([*unknown, *remarks(replicas)])
     if output == "objects":
         print_yaml(manifest for preview in shown for manifest in manifests(*preview))
         _say_rejections(shown)
     else:
         print_text(output, ["\n\n".join("\n".join(lines(*preview)) for preview in shown)])
-    return not (judged and fails(selection.fail_on, replicas, unknown))
+    return code_of_pods(selection.fail_on, replicas, unknown) if judged else DONE
 
 
 def _say_rejections(shown: Sequence[tuple[Planned, Sequence[Group]]]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook.cli.dry_run import server_of
-from webhook.cli.exit_codes import UNKNOWN, errors_exit
+from webhook.cli.exit_codes import UNKNOWN, errors_exit, gate
 from webhook.cli.output import print_error, print_notes, say
 from webhook.errors import UnreadableInput
 from webhook.questions.completion import complete_references
@@ -63,16 +63,20 @@ def decide_readable(offline: Offline) -> tuple[list[Replicas], list[str]]:
     return decided, problems
 
 
-def fails(
+def code_of_pods(
     wanted: Sequence[FailOn],
     decided: Sequence[Replicas],
     unknown: Iterable[str],
-) -> bool:
-    """Return whether something of these kinds was found; a rejection, and a refusal, always counts.
+    *,
+    failed: bool = False,
+) -> int:
+    """Return the exit code: FAILED if something of these kinds was found, a rejection, or a refusal
+    by the API server, or if it failed for another reason.
 
-    `unknown` has lines about unknown facts. Pods without a node are named on stderr.
+    `unknown` has lines about unknown facts; they count with --fail-on alone. Pods without a node
+    are named on stderr.
     """
-    failure = not all(replicas.admitted for replicas in decided)
+    failure = failed or not all(replicas.admitted for replicas in decided)
     for replicas in decided if "no-node" in wanted else ():
         nodes = replicas.evaluation.nodes
         if nodes and replicas.decision.allowed and nodes.none_left:
@@ -82,9 +86,7 @@ def fails(
         failure |= any(
             replicas.warnings or replicas.decision.result == "not-sent" for replicas in decided
         )
-    if "unknown" in wanted:
-        failure |= any(unknown)
-    return failure
+    return gate(failed=failure, unknown=bool(wanted) and any(unknown))
 
 
 def answers_or_exit(selection: Selection, focus: Focus | None = None) -> Answers:

@@ -37,8 +37,9 @@ class Command(click.Command):
         return ["-h", "--help"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; of an unknown option, no suggestion is one that deletes."""
+        """As click does; no value is empty, and no suggestion for an unknown option deletes."""
         try:
+            self._refuse_empty_values(ctx, args)
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             paths = [
@@ -53,6 +54,25 @@ class Command(click.Command):
                 option for option in error.possibilities or () if not option.startswith(_DANGEROUS)
             ]
             raise click.NoSuchOption(error.option_name, error.message, near, error.ctx) from None
+
+    def _refuse_empty_values(self, ctx: click.Context, args: list[str]) -> None:
+        """Raise UsageError for an empty value: an option's type or default would give it a meaning.
+
+        What follows `--` in `run create` is the command of a Run, which may have such arguments.
+        """
+        given, _, _ = self.make_parser(ctx).parse_args([*args])
+        help_option = self.get_help_option(ctx)
+        if ctx.resilient_parsing or (help_option and given.get(help_option.name or "")):
+            return
+        for parameter in self.params:
+            value = given.get(parameter.name or "")
+            if value == "" or (isinstance(value, (list, tuple)) and "" in value):
+                what, cure = f"the value of {parameter.opts[-1]}", ", or leave the option out"
+                if isinstance(parameter, click.Argument):
+                    what, cure = f"the argument {parameter.make_metavar(ctx)}", ""
+                raise click.UsageError(
+                    f"{what} is empty, as of a variable that is not set: give one{cure}", ctx
+                )
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the short help, unless the context asks for all of it."""

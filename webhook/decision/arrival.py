@@ -10,7 +10,7 @@ from webhook import names
 from webhook.decision.notice import owner_of, template_of
 from webhook.errors import ClusterError, NotSynced, UnreadableText
 from webhook.foreign_text import annotation
-from webhook.identity import leader_ref
+from webhook.identity import OURS, identify, leader_ref
 from webhook.placement.fallback import parse_history
 from webhook.placement.owner_selector import SELECTING, OwnerSelector
 from webhook.placement.trace import warning
@@ -125,6 +125,22 @@ def owned_by_daemon_set(pod: JsonObject) -> bool:
         and str(owner.get("apiVersion")).startswith("apps/")
         for owner in owners
     )
+
+
+def may_have_history(pod: JsonObject, maker: str, sources: SourceTable) -> bool:
+    """Return whether the v1.Pod may have a history: only Fairlead's controller writes one.
+
+    `maker`: the kind of the object whose template makes it, or Pod. A Pod that its author wrote
+    down may be one of a Run if it has no other controller, and no other system marks it.
+    """
+    if maker != "Pod":
+        return maker == names.RUN_KIND
+    if owner := owner_of(pod):
+        return owner.kind == names.RUN_KIND and owner.api_version.startswith(names.PREFIX)
+    metadata = pod.get("metadata") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    identity = identify(labels, annotations, {}, sources)
+    return identity is not None and identity.source == OURS
 
 
 class NamespaceLabels(Protocol):

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from webhook.evaluation.pod_faults import effective
 from webhook.policy.refused_pods import classes_of
 from webhook.shortening import count_text, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from webhook.decision.decision import Decision
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.surveys import Surveys
 
@@ -116,9 +116,9 @@ def outcome_text(replicas: Replicas) -> str:
     reason = decision.reason.removeprefix("fairlead: ")
     match decision.result:
         case "placed":
-            return f"placed by {', '.join(_took_part(decision)) or 'its own request'}"
+            return _placed(replicas)
         case "unchanged" if decision.policies:
-            return f"unchanged: {_as_requested(decision)}"
+            return f"unchanged: {_as_requested(replicas)}"
         case "unchanged" if decision.set_aside.by:
             return "unchanged: exceptions set aside every policy that matches"
         case "unchanged" if decision.audited:
@@ -169,18 +169,62 @@ def _at_once(replicas: Replicas, count: int) -> Iterator[str]:
         yield f"whether all {count:,} run at one time is not judged"
 
 
-def _took_part(decision: Decision) -> list[str]:
-    """Return the policies that were applied; `(not in full)` if a setting has no effect."""
-    unfulfilled = decision.unfulfilled
-    return [f"{name} (not in full)" if name in unfulfilled else name for name in decision.policies]
+def _placed(replicas: Replicas) -> str:
+    """Return by which policies; `(not in full)` if a setting of one has no effect.
 
-
-def _as_requested(decision: Decision) -> str:
-    unfulfilled = decision.unfulfilled
-    whole = [name for name in decision.policies if name not in unfulfilled]
-    lines = [f"the pod already has what {', '.join(whole)} sets"] if whole else []
-    lines += [
-        f"{', '.join(fields)} of {name} {'has' if len(fields) == 1 else 'have'} no effect"
-        for name, fields in unfulfilled.items()
+    Then which others match, of which nothing takes effect.
+    """
+    decision = replicas.decision
+    setters = {entry.policy for entry in effective(decision)}
+    placing = [
+        f"{name} (not in full)" if name in decision.unfulfilled else name
+        for name in decision.policies
+        if name in setters
     ]
-    return "; ".join(lines)
+    others = [name for name in decision.policies if name not in setters]
+    return "; ".join(
+        (f"placed by {', '.join(placing) or 'its own request'}", *_without_effect(replicas, others))
+    )
+
+
+def _as_requested(replicas: Replicas) -> str:
+    decision = replicas.decision
+    yielding = _yielding(replicas)
+    whole = [
+        name
+        for name in decision.policies
+        if name not in decision.unfulfilled and name not in yielding
+    ]
+    lines = [f"the pod already has what {', '.join(whole)} sets"] if whole else []
+    return "; ".join((*lines, *_without_effect(replicas, decision.policies)))
+
+
+def _without_effect(replicas: Replicas, policies: Collection[str]) -> Iterator[str]:
+    """Yield which settings of these policies have no effect, and which yield to the pod's own."""
+    for name, fields in replicas.decision.unfulfilled.items():
+        if name in policies:
+            have = "has" if len(fields) == 1 else "have"
+            yield f"{', '.join(fields)} of {name} {have} no effect"
+    for name, kept in _yielding(replicas).items():
+        if name in policies:
+            yields = "yields" if len(kept) == 1 else "yield"
+            yield f"{', '.join(kept)} of {name} {yields} to what the pod has"
+
+
+def _yielding(replicas: Replicas) -> dict[str, list[str]]:
+    """Return by policy the fields in which the pod keeps a value of its own."""
+    policies, final = replicas.evaluation.world.policies, replicas.evaluation.placement
+    fields_by_policy: dict[str, list[str]] = {}
+    if final is None:
+        return fields_by_policy
+    held = {
+        (setting.field, policy.name, setting.part)
+        for policy in policies.policies
+        if policy.name in replicas.decision.policies
+        for setting in policy.settings
+        if setting.holds_in(final) or not (setting.is_default or setting.row.overrides == "keep")
+    }
+    for entry in replicas.decision.trace:
+        if entry.policy and entry.outcome == "kept" and entry[:3] not in held:
+            fields_by_policy.setdefault(entry.policy, []).append(entry.field)
+    return fields_by_policy

@@ -151,6 +151,7 @@ def evaluate_template(
             led=template.led,
             history=history,
             selector=template.selector,
+            maker=template.source.kind,
         )
         group = next(
             (group for group in groups if _same(group.evaluation.decision, evaluation.decision)),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook import names
-from webhook.decision.arrival import Arrival, history_of
+from webhook.decision.arrival import Arrival, history_of, may_have_history
 from webhook.decision.decision import Decision
 from webhook.decision.engine import decide
 from webhook.evaluation.evaluation import Evaluation
@@ -90,15 +90,24 @@ class World:
         groups: Collection[str] = (),
         history: History | None = None,
         selector: OwnerSelector | None = None,
+        maker: str = "Pod",
     ) -> Evaluation:
         """Return what happens to a new v1.Pod; the other arguments are those of Arrival.
 
-        `history`: that of its replica, where the pod itself does not have it.
+        `history`: that of its replica, where the pod itself does not have it. `maker`: the kind of
+        the object whose template makes it.
         Raises InvalidPod if a placement field of the pod has a wrong type.
         """
         return self.decided(
             self.arrival(
-                pod, namespace, history, led=led, user=user, groups=groups, selector=selector
+                pod,
+                namespace,
+                history,
+                led=led,
+                user=user,
+                groups=groups,
+                selector=selector,
+                maker=maker,
             )
         )
 
@@ -112,13 +121,16 @@ class World:
         user: str = "",
         groups: Collection[str] = (),
         selector: OwnerSelector | None = None,
+        maker: str = "Pod",
     ) -> Arrival:
         """Return a new v1.Pod as the webhook gets it; the arguments are those of `evaluate`."""
         labels = labels_of(namespace, self.namespaces)
         selector = selector or self.plugins.selector(pod, namespace)
         made = made_by_daemon_set(pod)
         pod = admit(pod, namespace, self.plugins, self.cluster.node, labels)
-        history = self.history or history or (history_of(pod) if owner(pod) else None)
+        if self.history and may_have_history(pod, maker, self.policies.sources):
+            history = self.history
+        history = history or (history_of(pod) if owner(pod) else None)
         if history is not None and self.now is not None:
             # It is created now, not when the pod was whose text it has.
             history = history._replace(as_of=self.now)

@@ -85,7 +85,7 @@ class Policy:
     @cached_property
     def is_varied(self) -> bool:
         """Whether its settings are not the same for all replicas at all times."""
-        return bool(self.shares) or self.has_fallback
+        return bool(self.shares or self.fallbacks)
 
     @property
     def requires(self) -> bool:
@@ -99,10 +99,12 @@ class Policy:
         return systems.pop() if len(systems) == 1 else None
 
     @cached_property
-    def has_fallback(self) -> bool:
-        """Whether a class of its settings may be given up."""
-        return any(
-            isinstance(setting, CapacitySetting) and setting.fallback for setting in self.settings
+    def fallbacks(self) -> frozenset[str]:
+        """The classes of its settings that may be given up."""
+        return frozenset(
+            setting.capacity.name
+            for setting in self.settings
+            if isinstance(setting, CapacitySetting) and setting.fallback
         )
 
     @cached_property

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
-from webhook.decision.arrival import Cluster
+from webhook.decision.arrival import Cluster, may_have_history
 from webhook.decision.engine import subject_of
 from webhook.decision.prospects import Prospects
 from webhook.errors import InvalidPod
@@ -101,11 +101,7 @@ def _verdict(
         *_part(case.expect, arrival, decision, policies),
         *_audited(case.expect, evaluation.audited),
         *_placement(case.expect, evaluation),
-        *(
-            Failure("history", f"one of the classes {', '.join(sorted(policies.classes))}", name)
-            for name in case.history
-            if name not in policies.classes
-        ),
+        *_histories(case, arrival, policies),
     ]
     return Verdict(
         case.name,
@@ -149,6 +145,18 @@ def _plugins(cluster: policy_test_model.Cluster | None, namespace: str = "") -> 
     if cluster is None or cluster.plugins is None:
         return plugin_inputs
     return plugin_inputs._replace(running=running_plugins(cluster.plugins))
+
+
+def _histories(case: Case, arrival: Arrival, policies: PolicySet) -> Iterator[Failure]:
+    """Yield what no pod of the test has: a history of a class that no policy gives up, or any."""
+    given_up = sorted({name for policy in policies.policies for name in policy.fallbacks})
+    for name in case.history:
+        if name not in given_up:
+            allowed = ", ".join(given_up) or "none has one"
+            yield Failure("history", f"a class with a fallback in a policy ({allowed})", name)
+    if case.history and not may_have_history(arrival.pod, "Pod", policies.sources):
+        wanted = f"a pod of a Run, as only these have a history (label {names.RUN})"
+        yield Failure("history", wanted, "another pod")
 
 
 def _history(case: Case) -> History | None:

@@ -55,7 +55,7 @@ def history_of(
 ) -> History | None:
     """Return the history of the option; None if it is not given.
 
-    Raises WrongUsage for a class that is given twice, or that no set has.
+    Raises WrongUsage for a class that is given twice, that no set has, or that no policy gives up.
     """
     by_class = {name: (count, pending) for name, count, pending in given}
     if len(by_class) < len(given):
@@ -65,4 +65,11 @@ def history_of(
         if name not in classes:
             what = f"there is no capacity class {name!r} ({', '.join(classes) or 'none at all'})"
             raise WrongUsage(f"--history: {what}")
+        if not any(
+            name in policy.fallbacks for policy_set in sets for policy in policy_set.policies
+        ):
+            raise WrongUsage(
+                f"--history: no policy has a fallback of class {name!r}, so its history changes "
+                "nothing"
+            )
     return assumed(datetime.now(UTC), by_class) if by_class else None

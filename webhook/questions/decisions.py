@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook import names
 from webhook.admission.workload_warnings import mark_on
+from webhook.decision.arrival import may_have_history
 from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.dry_run import describe_difference
@@ -35,8 +35,6 @@ PODS: Final = "the pods as they would be (add --dry-run=server)"
 _AS_WRITTEN: Final = "the objects as written (kubectl create --dry-run=server)"
 # Where objects are given that the API server reads.
 _OBJECTS: Final = "with -f or --namespaces"
-# A Pod may be one of a Run's.
-_KINDS_WITH_HISTORY: Final = (names.RUN_KIND, "Pod")
 
 
 def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
@@ -130,11 +128,6 @@ def unknown_facts(decided: Sequence[Replicas]) -> Iterator[str]:
     """
     for replicas in decided:
         evaluation = replicas.evaluation
-        if evaluation.world.history and replicas.template.source.kind not in _KINDS_WITH_HISTORY:
-            yield (
-                f"{replicas.subject}: its pods never have a history, so --history shows what does "
-                "not happen: only Fairlead's controller writes one, for pods of Runs"
-            )
         if evaluation.depends_on_node:
             yield f"{replicas.subject}: {NODES_DECIDE}; the nodes are unknown here: give --nodes"
         yield from (f"{replicas.subject}: {line}" for line in undecided_facts(replicas))
@@ -188,6 +181,34 @@ def not_asked(evaluations: Iterable[Evaluation]) -> list[str]:
         evaluation.answer.unknown for evaluation in evaluations if evaluation.answer.unknown
     )
     return [f"it is unknown whether the API server takes the pods: {reason}" for reason in unknown]
+
+
+def remarks(decided: Sequence[Replicas]) -> Iterator[str]:
+    """Yield what an answer leaves open: what the API server was not asked, and the fallbacks that
+    never apply to pods."""
+    for replicas in decided:
+        for line in ignored_fallbacks(replicas):
+            yield f"{replicas.subject}: {line}"
+    yield from asked_alone(decided)
+    yield from unasked(decided)
+
+
+def ignored_fallbacks(decided: Replicas) -> Iterator[str]:
+    """Yield a line if fallbacks of policies that match never apply to pods: they have no history.
+
+    Then --history does not change what happens to them.
+    """
+    policies, kind = decided.evaluation.world.policies, decided.template.source.kind
+    decision = decided.decision
+    matching = {*decision.policies, *(decision.audited.policies if decision.audited else ())}
+    ignored = [
+        policy.name for policy in policies.policies if policy.fallbacks and policy.name in matching
+    ]
+    if ignored and not may_have_history(decided.arrival.pod, kind, policies.sources):
+        yield (
+            f"the fallback of {first_few(ignored, _NAMED)} never applies: only pods of Runs that "
+            "Fairlead's own controller creates have a history"
+        )
 
 
 def unasked(decided: Iterable[Replicas]) -> Iterator[str]:

@@ -131,7 +131,7 @@ def _limits(checked: SetJudgement) -> Iterator[str]:
                     "controller have, or JobSet's: other pods are in the last share"
                 )
             yield f"policy {policy.name}: split: {text}"
-        if policy.has_fallback:
+        if policy.fallbacks:
             yield (
                 f"policy {policy.name}: fallback: it has no effect on pods that Fairlead's own "
                 "controller does not create, because they have no history"

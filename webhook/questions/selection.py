@@ -101,8 +101,8 @@ class Selection:
         multiple=True,
         type=click.Choice(get_args(FailOn)),
         help="What gives exit code 1, in addition to a rejected pod. no-node: no node "
-        "admits a pod (requires --nodes). warning: a pod gets a warning. unknown: a value "
-        "that policies need is unknown. Repeatable.",
+        "admits a pod (requires --nodes). warning: a pod gets a warning. unknown: nothing. For all "
+        "of them, an unknown fact that could change the answer gives exit code 2. Repeatable.",
     )
 
     @property

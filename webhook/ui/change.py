@@ -237,7 +237,7 @@ class Changes:
             "texts": (question.texts if question else self.texts)._asdict(),
             "problems": gone if key and not question else result.problems,
             "wanted": wanted,
-            "notes": result.outcome.notes if result.outcome else [],
+            "notes": [*result.outcome.unknown, *result.outcome.notes] if result.outcome else [],
             "sets": (result.outcome.old, result.outcome.new) if result.outcome else (),
             "selected": select(result.outcome, wanted, number) if result.outcome else None,
             "address": address,

@@ -229,7 +229,7 @@ def _change(before: str, offline: Offline) -> Change | None:
         return None
     world = offline.world
     count = None if world.nodes is None else len(world.nodes)
-    outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], pod_report)
+    outcome = report.outcome_of(("before", old), ("now", world.policies), count, [], [], pod_report)
     if not outcome.pods.total:
         return None
     parts = [report.shown(change, count) for change in outcome.changes[:MOST_SHOWN]]

@@ -15,7 +15,7 @@ LONG = "x" * 253
 def outcome(*judged: JudgedPod) -> Outcome:
     """What would be printed of them."""
     empty = policies()
-    return outcome_of((LONG, empty), ("new", empty), None, [], report(judged))
+    return outcome_of((LONG, empty), ("new", empty), None, [], [], report(judged))
 
 
 def rejected(value: str) -> Difference:

@@ -42,9 +42,14 @@ MAKERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The templates of pods, and all live pods; `notes` name what was left out, and why."""
+    """The templates of pods, and all live pods.
+
+    unknown: lines about what is not known, or was left out, and why
+    notes:   lines about what else the comparison assumes
+    """
 
     makers: Sequence[PodTemplate]
+    unknown: Sequence[str] = ()
     notes: Sequence[str] = ()
     live: Sequence[Object] = ()
 
@@ -75,15 +80,15 @@ async def read_pods(
         if owner_of(pod) not in uids
         for template in templates_of(pod, live, sources)
     ]
-    notes: list[str] = []
+    unknown: list[str] = []
     for workload in workloads:
         if _is_over(workload.value) or owner_of(workload) in uids:
             continue
         try:
             makers += templates_of(workload, [workload], sources)
         except InvalidRun as error:
-            notes.append(f"{workload.title} in {workload.namespace} is left out: {error}")
-    return Pods(makers, notes, live)
+            unknown.append(f"{workload.title} in {workload.namespace} is left out: {error}")
+    return Pods(makers, unknown, live=live)
 
 
 def is_live(template: PodTemplate) -> bool:

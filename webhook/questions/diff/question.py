@@ -21,6 +21,7 @@ from webhook.progress import Progress
 from webhook.questions.class_history import history_of
 from webhook.questions.cluster_surroundings import read_policies, read_world
 from webhook.questions.decisions import (
+    ignored_fallbacks,
     miscounted,
     misshapen,
     not_asked,
@@ -76,23 +77,26 @@ def answer(
         old, world, pods = _gather(question)
     world = replace(world, server=server, history=history_of(question.history, old, world.policies))
     used = pods.makers
-    notes = [*pods.notes]
+    unknown = [*pods.unknown]
     for policies in (old, world.policies):
         option = "--namespaces, or with --pods"
-        notes += unknown_labels(policies, used, world.namespaces, option)
-        notes += unknown_values(policies, (template for template in used if not is_live(template)))
-    notes = list(dict.fromkeys(notes))
-    report_notes(notes)
+        unknown += unknown_labels(policies, used, world.namespaces, option)
+        unknown += unknown_values(
+            policies, (template for template in used if not is_live(template))
+        )
+    unknown = list(dict.fromkeys(unknown))
+    report_notes([*pods.notes, *unknown])
     judge = Judge(old, world)
     with progress.step(f"Deciding on {len(used):,} pods and templates"):
         pod_report = report(judge.of_templates(used))
-    unknown = [*judge.describe_unknown()]
-    report_notes(unknown)
+    notes, judged_unknown = [*judge.remarks()], [*judge.describe_unknown()]
+    report_notes([*notes, *judged_unknown])
     return outcome_of(
         (question.old.text, old),
         (question.new.text, world.policies),
         None if world.nodes is None else len(world.nodes),
-        [*notes, *unknown],
+        [*pods.notes, *notes],
+        [*unknown, *judged_unknown],
         pod_report,
     )
 
@@ -118,6 +122,7 @@ def _read(question: Question) -> tuple[PolicySet, World, Pods]:
 async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, World, Pods]:
     theirs = None
     notes: list[str] = []
+    unknown: list[str] = []
     if question.old.is_cluster or question.new.is_cluster:
         from webhook.questions.live.served_policies import differing
 
@@ -130,7 +135,7 @@ async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, 
     # The namespaces of pods in files are unknown before the files are read.
     within = [question.namespace] if question.namespace and not question.pods else []
     nodes = await node_list(client, CLUSTER)
-    cluster_world = await read_world(client, new, within, nodes, notes)
+    cluster_world = await read_world(client, new, within, nodes, unknown)
     if nothing := nothing_sent(cluster_world.configuration):
         # Without a webhook, the comparison shows what it would do.
         cluster_world = replace(cluster_world, configuration=None)
@@ -141,7 +146,7 @@ async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, 
         world = _with_nodes(question, with_given(cluster_world, [], question.namespaces_file))
         sources = new.sources.with_those_of(old.sources)
         pods = await read_pods(client, question.namespace, world.namespaces, sources)
-    return old, world, replace(pods, notes=[*notes, *pods.notes])
+    return old, world, replace(pods, unknown=[*unknown, *pods.unknown], notes=notes)
 
 
 def _excepted(
@@ -218,16 +223,23 @@ class Judge:
         # Titles of objects by what is not known.
         self._undecided: dict[str, dict[str, None]] = {}
         self._held: dict[str, None] = {}
+        # Titles of objects by the line about fallbacks that never apply to their pods.
+        self._ignored: dict[str, dict[str, None]] = {}
 
-    def describe_unknown(self) -> Iterator[str]:
-        """Yield lines about DaemonSets that both sets reject or whose nodes are unknown, and what
-        the API server did not say."""
+    def remarks(self) -> Iterator[str]:
+        """Yield lines about DaemonSets that both sets reject, and fallbacks that never apply."""
+        for line, sources in self._ignored.items():
+            yield f"pods of {first_few(list(map(one_line, sources)), _NAMED)}: {line}"
         if held := list(map(one_line, self._held)):
             yield (
                 f"both sets reject pods of {first_few(held, _NAMED)}: requirements hold for "
                 "DaemonSets, also where only the namespace marks their pods, unless it has the "
                 f"label {names.DAEMON_SETS}: {names.DAEMON_SETS_KEEP}"
             )
+
+    def describe_unknown(self) -> Iterator[str]:
+        """Yield lines about DaemonSets whose nodes are unknown, and what the API server did not
+        say."""
         if titles := list(map(one_line, self._without_nodes)):
             yield (
                 f"pods of {first_few(titles, _NAMED)} are evaluated by the template: "
@@ -282,6 +294,8 @@ class Judge:
         for replicas in () if is_live(template) else (*old, *new):
             for line in undecided_facts(replicas):
                 self._undecided.setdefault(line, {})[source.title] = None
+        for line in (line for replicas in (*old, *new) for line in ignored_fallbacks(replicas)):
+            self._ignored.setdefault(line, {})[source.title] = None
         for old_replicas, other in product(old, new):
             if shared := sorted({*old_replicas.indexes} & {*other.indexes}):
                 if old_replicas.indexes[0] == other.indexes[0]:
@@ -319,7 +333,11 @@ class Judge:
     def _compare(self, template: PodTemplate, pod: JsonObject) -> Difference | Same:
         old, new = (
             world.evaluate(
-                pod, template.source.namespace, led=template.led, selector=template.selector
+                pod,
+                template.source.namespace,
+                led=template.led,
+                selector=template.selector,
+                maker=template.source.kind,
             )
             for world in self._worlds
         )

@@ -67,7 +67,8 @@ class Outcome(NamedTuple):
     """Everything that is printed; its fields are the keys of the JSON document.
 
     `answer` is all of it in one sentence. `nodes` is the number of nodes; None if they are
-    unknown. `notes` name what is unknown or left out. The last three are those of a Report.
+    unknown. `unknown` names what is not known or left out, and could change the answer; `notes`
+    name what else the comparison assumes. The last three are those of a Report.
     """
 
     answer: str
@@ -75,6 +76,7 @@ class Outcome(NamedTuple):
     new: ComparedSet
     nodes: int | None
     notes: Sequence[str]
+    unknown: Sequence[str]
     pods: Totals
     summary: Sequence[Row]
     changes: Sequence[Change]
@@ -110,23 +112,26 @@ def outcome_of(
     new: tuple[str, PolicySet],
     nodes: int | None,
     notes: Sequence[str],
+    unknown: Sequence[str],
     report: Report,
 ) -> Outcome:
     was, now = (
         ComparedSet(source, policy_set.hash, len(policy_set.policies))
         for source, policy_set in (old, new)
     )
-    return Outcome(answer_of(report.pods, nodes, notes), was, now, nodes, notes, *report)
+    answer = answer_of(report.pods, nodes, notes, unknown)
+    return Outcome(answer, was, now, nodes, notes, unknown, *report)
 
 
 def _safe_line(text: str, most: int = _LONG) -> str:
     return fit(one_line(text), most)
 
 
-def answer_of(pods: Totals, nodes: int | None, notes: Sequence[str]) -> str:
+def answer_of(pods: Totals, nodes: int | None, notes: Sequence[str], unknown: Sequence[str]) -> str:
     """Return the number of pods by kind, and what is not known of them.
 
-    As in `5 pods of runs: 1 newly rejected, 4 unchanged; nodes not checked`.
+    As in `5 pods of runs: 1 newly rejected, 4 unchanged; nodes not checked; 1 unknown fact, which
+    could change this`.
     """
     counts = {TITLES[kind]: getattr(pods, kind) for kind in KINDS}
     counts["rejected before and after"] = pods.rejected_before_and_after
@@ -137,6 +142,8 @@ def answer_of(pods: Totals, nodes: int | None, notes: Sequence[str]) -> str:
     of_runs = f"{count_text(pods.total, 'pod')} of runs"
     parts = [f"{of_runs}: {', '.join(texts)}" if texts else "no pod of a run was compared"]
     parts += [NOT_CHECKED] if nodes is None and texts else []
+    facts = count_text(len(unknown), "unknown fact")
+    parts += [f"{facts}, which could change this"] if unknown else []
     parts += [f"see {count_text(len(notes), 'note')}"] if notes else []
     return "; ".join(parts)
 
@@ -287,7 +294,8 @@ def markdown(outcome: Outcome) -> str:
         "",
         f"**{outcome.answer}.**",
         *(f"{remark[0].upper()}{remark[1:]}." for remark in remarks(outcome)),
-        *_markdown_notes(outcome.notes),
+        *_markdown_notes("Unknown, or left out:", outcome.unknown),
+        *_markdown_notes("Notes:", outcome.notes),
     ]
     if outcome.changes:
         head += ["", *_markdown_table(*_sum_rows(outcome))]
@@ -318,10 +326,10 @@ def html(outcome: Outcome) -> str:
     )
 
 
-def _markdown_notes(notes: Sequence[str]) -> Iterator[str]:
+def _markdown_notes(title: str, notes: Sequence[str]) -> Iterator[str]:
     if notes:
         yield ""
-        yield "Unknown, or left out:"
+        yield title
         yield ""
     yield from (f"- {_code(note)}" for note in notes[:_MOST_NOTES])
     if len(notes) > _MOST_NOTES:
