@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from webhook.placement.nodes import Node
     from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.room import Room
     from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.policy_set import PolicySet
 
@@ -105,6 +106,9 @@ class World:
     known_cluster: Cluster = field(init=False, repr=False, compare=False)
     # What is the same for equal pods, by what it depends on. They grow with the pods evaluated.
     surveyed: dict[str, Surveys] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    rooms: dict[str, tuple[Room, tuple[str, ...]]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
     _trials: dict[str, World] = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -426,10 +430,10 @@ class Evaluation:
             return None
         changed = self.decision.placement is not None and self.decision.allowed
         last = self.arrival.pod
-        asked = [self._asked(last)]
+        asked = [self.asked(last)]
         if changed:
             last = self.stored()
-            asked.append(self._asked(last))
+            asked.append(self.asked(last))
         added = self.possible_tolerations
         made = self.made if self.for_each_node else None
         every = [*asked, (made, {})] if made else asked
@@ -446,7 +450,8 @@ class Evaluation:
         before = not_judged(self.arrival.pod["spec"], first[1])
         return self.world.surveyed[key]._replace(not_judged=tuple(beside), differs=beside != before)
 
-    def _asked(self, pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
+    def asked(self, pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
+        """Return the placement of a form of the pod, and its requests (`with_devices`)."""
         devices = self.world.plugins.devices or ()
         return pods.parse_pod(pod), with_devices(requests(pod["spec"]), devices, ())
 
