@@ -362,9 +362,13 @@ class Judge:
 
 
 def _room_text(groups: Sequence[Replicas]) -> str:
-    """Return how many pods of one object can run at one time, if not all, and why; else empty."""
+    """Return how many pods of one object can run at one time, if not all, and why.
+
+    Empty if all can, and for pods that no node admits: each of them is without a node.
+    """
     room = with_room(groups)[0].room if groups else None
-    return room.text if room and room.is_short else ""
+    limit = room.room.limit if room and room.is_short else None
+    return room.text if room and limit and limit.nodes else ""
 
 
 def _by_node_name(groups: Sequence[Replicas], nodes: Sequence[str]) -> dict[str, int]:
