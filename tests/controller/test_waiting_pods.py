@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from tests.controller.runs import Api, refused
+from tests.run.whole_runs import a_run
 from webhook.controller.waiting_pods import WaitingPods
+from webhook.placement.node_groups import NodeGroups
+from webhook.placement.nodes import Node
 from webhook.run.observed import OwnedPod
+from webhook.run.plan import plan
+from webhook.run.run_documents import run_of
 
 
 def event(message: str, seen: str, who: str = "karpenter") -> dict[str, Any]:
@@ -69,3 +74,21 @@ def test_events_that_cannot_be_read_hold_nothing_up() -> None:
     stage = Stage()
     stage.api.answers["list", "events"] = refused(403, "Forbidden")
     assert stage.report() == ""
+
+
+def test_the_room_of_a_run_is_at_most_a_minute_old() -> None:
+    """So its status changes at most once a minute, however often nodes come and go."""
+    stage, nodes = Stage(), NodeGroups()
+    run = a_run(replicas={"worker": {"count": 2}})
+    planned = plan(run_of(run, "lab"))
+
+    def most(uid: str = "one") -> int:
+        room = stage.waiting.room(uid, planned, nodes)
+        assert room is not None
+        return room.most
+
+    counts = [most()]
+    nodes.update("n1", Node("n1", {}, [], allocatable={"pods": 1}))
+    counts += [most(), most("other")]
+    stage.now += 60
+    assert [*counts, most()] == [0, 0, 1, 1]

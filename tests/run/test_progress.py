@@ -13,6 +13,7 @@ from tests.run.runs import UID
 from tests.run.scene import Scene, led, workers
 from tests.wording import Wording, mentions
 from webhook.crd.conditions import ConditionUpdate
+from webhook.placement.room import Limit, Room
 from webhook.run.model.status import READY
 from webhook.run.observed import OwnedDeployment, OwnedPod, Refusal
 from webhook.run.progress import (
@@ -90,6 +91,31 @@ def test_the_schedulers_reasons_are_reported_once_for_all_pods() -> None:
     assert scene.status.message.startswith(f"2 of 3 pods: {WORDS[:10]}")
     assert said(scene, "Scheduled") == ("False", "Unschedulable")
     assert [each.reason for each in scene.told].count("Unschedulable") == 1
+
+
+def test_a_run_that_waits_reports_how_many_can_have_a_node(wording: Wording) -> None:
+    """If not all that are needed can: how many have one, how many can, and the limit."""
+    scene = Scene(**workers(3)).runs_on(worker_0="node-a")
+    limit = Limit("nvidia.com/gpu", 2, 8, 8, {"worker": 8})
+    for most, is_told in ((2, True), (3, False)):
+        room = Room(3, most, most, limit if most < 3 else None)
+        scene.observed = replace(scene.observed, room=room)
+        scene.set("worker-1", unscheduled=WORDS)
+        scene.look()
+        facts = ("1 of 3 replicas have a node", "at most 2", "2 nodes", "8 nvidia.com/gpu")
+        assert all(fact in scene.status.message for fact in facts) == is_told
+        if is_told:
+            wording(scene.status.message)
+
+
+def test_a_run_whose_rest_has_room_does_not_report_a_limit() -> None:
+    """A replica that has finished needs no node."""
+    scene = Scene(**workers(3)).runs().exits("worker-0", 0)
+    limit = Limit("nvidia.com/gpu", 2, 8, 8, {"worker": 8})
+    scene.observed = replace(scene.observed, room=Room(3, 2, 2, limit))
+    scene.set("worker-1", unscheduled=WORDS)
+    scene.look()
+    assert "at most" not in scene.status.message
 
 
 def test_a_container_that_waits_is_reported_with_its_reason() -> None:

@@ -95,7 +95,9 @@ def command(question: Question, progress: Progress, output: str) -> None:
     pods = outcome.pods
     failing = {
         "changed": pods.differing,
-        "unplaceable": pods.rejected + pods.without_node,
+        "unplaceable": pods.rejected
+        + pods.without_node
+        + sum(change.takes_room for change in outcome.changes),
         "rejected": pods.rejected,
         "unknown": 0,
     }

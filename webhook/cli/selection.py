@@ -82,10 +82,17 @@ def code_of_pods(
         if nodes and replicas.decision.allowed and nodes.none_left:
             say("no node", f"{replicas.subject}: none of the {nodes.last.total} nodes admits it")
             failure = True
+    rooms = {id(replicas.template.source): replicas for replicas in decided if replicas.room}
+    for replicas in rooms.values() if "no-room" in wanted else ():
+        if replicas.room and replicas.room.is_short:
+            source, namespace = replicas.template.source, replicas.arrival.namespace
+            say("no room", f"{source.title} in {namespace}: {replicas.room.text}")
+            failure = True
     if "warning" in wanted:
         failure |= any(
             replicas.warnings or replicas.decision.result == "not-sent" for replicas in decided
         )
+        failure |= any(not (r.room is None or r.room.can_begin) for r in decided)
     return gate(failed=failure, unknown=bool(wanted) and any(unknown))
 
 

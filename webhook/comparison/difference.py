@@ -49,6 +49,7 @@ class Side(NamedTuple):
     nodes:     how many admit it; None if the pod is rejected, or they are unknown
     shut:      if none does, the others by condition
     on_demand: if none does, the autoscaled classes that could create one
+    room:      of which object's pods not all can run at one time, how many can, and why
     """
 
     result: Result
@@ -56,6 +57,7 @@ class Side(NamedTuple):
     nodes: int | None = None
     shut: tuple[Shut, ...] = ()
     on_demand: tuple[str, ...] = ()
+    room: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -97,6 +99,11 @@ class Difference(NamedTuple):
     def stranded(self) -> bool:
         """Whether no node admits the pod any more: before, some did, or it was rejected."""
         return self.new.stranded and not self.old.stranded
+
+    def in_rooms(self, old: str, new: str) -> Difference:
+        """Return it for a pod of an object with these rooms."""
+        rooms = self.old._replace(room=old), self.new._replace(room=new)
+        return self._replace(old=rooms[0], new=rooms[1])
 
 
 def kind_of(old: Side, new: Side) -> Kind:

@@ -73,6 +73,11 @@ class Change:
     new: Side
     objects: Sequence[PodGroup]
 
+    @property
+    def takes_room(self) -> bool:
+        """Whether not all pods of an object can run at one time any more."""
+        return bool(self.new.room) and not self.old.room
+
 
 class Row(NamedTuple):
     """How many pods of a namespace differ, by kind; `policy` is None for those without one.

@@ -256,7 +256,7 @@ class Reconciler:
                 plan, observed.pods.values(), nodes.compiled_class, nodes.groups
             )
             observed = replace(observed, uncounted=waits)
-        observed, left = await self._with_report(run, replace(observed, queue=queue))
+        observed, left = await self._with_report(run, plan, replace(observed, queue=queue))
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
         unwatched = False
@@ -282,14 +282,19 @@ class Reconciler:
             times.append(UNWATCHED_PAUSE)
         return observed, replace(outcome, after=min(times, default=None))
 
-    async def _with_report(self, run: Run, observed: Observed) -> tuple[Observed, float | None]:
-        """Add what is reported about the pod that waits longest; also return the seconds until the
-        next report, None if no replica waits."""
+    async def _with_report(
+        self, run: Run, plan: Plan | None, observed: Observed
+    ) -> tuple[Observed, float | None]:
+        """Add what is reported about the pod that waits longest, and the room of the run; also
+        return the seconds until the next report, None if no replica waits."""
         if run.status.ended or run.spec.serving or not (pod := observed.waits_longest()):
             return observed, None
         pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
         reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
-        return replace(observed, reported=reported), left
+        room = None
+        if plan and observed.nodes is not None:
+            room = self._waiting_pods.room(run.metadata.uid, plan, self._known.nodes.groups)
+        return replace(observed, reported=reported, room=room), left
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
         """Record the rejected creations; return True if they changed."""

@@ -1,4 +1,4 @@
-"""What autoscalers report about pods that wait for a node."""
+"""What is known of pods that wait for a node: the room for them, and what autoscalers report."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.recent import Recent
 from webhook.run.observation import last_seen
+from webhook.run.room import room_of_run
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.kube.client import Client
+    from webhook.placement.node_groups import NodeGroups
+    from webhook.placement.room import Room
     from webhook.run.observed import OwnedPod
+    from webhook.run.plan import Plan
 
 _logger = logging.getLogger(__name__)
 
 # Seconds between any two reads. To find the Events about one pod, an API server goes through all of
 # the namespace.
 READ_INTERVAL_SECONDS: Final = 1.0
+# Seconds for which the room of a Run counts.
+ROOM_PAUSE_SECONDS: Final = 60.0
 _REMEMBERED_PODS: Final = 1_000
 _MESSAGE_MAX_CHARACTERS: Final = 400
 
@@ -39,6 +45,7 @@ class WaitingPods:
         self._client = client
         self._clock = clock
         self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED_PODS)
+        self._rooms: Recent[str, tuple[float, Room | None]] = Recent(_REMEMBERED_PODS)
         self._last = float("-inf")
 
     async def report(self, namespace: str, pod: OwnedPod, pause: float) -> tuple[str, float]:
@@ -57,6 +64,18 @@ class WaitingPods:
         text = await self._read(namespace, pod)
         self._known.put(pod.uid, (now, text))
         return text, pause
+
+    def room(self, uid: str, plan: Plan, nodes: NodeGroups) -> Room | None:
+        """Return how many replicas of the Run the nodes can run at one time, at most a minute old.
+
+        So a status changes at most once a minute, however often nodes come and go.
+        """
+        now = self._clock()
+        at, room = self._rooms.get(uid) or (float("-inf"), None)
+        if now - at >= ROOM_PAUSE_SECONDS:
+            room = room_of_run(plan, nodes)
+            self._rooms.put(uid, (now, room))
+        return room
 
     async def _read(self, namespace: str, pod: OwnedPod) -> str:
         fields = f"involvedObject.uid={pod.uid},source!=default-scheduler"

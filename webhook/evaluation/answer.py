@@ -164,8 +164,11 @@ def nodes_of(surveys: Surveys | None) -> str:
 
 
 def _at_once(replicas: Replicas, count: int) -> Iterator[str]:
-    """Yield that nodes are judged for each pod by itself. A DaemonSet has no number of pods."""
-    if replicas.evaluation.nodes and count > 1 and replicas.template.count is not None:
+    """Yield how many pods of the object can run at one time, or that it is not judged. A DaemonSet
+    has no number of pods."""
+    if replicas.room:
+        yield replicas.room.text
+    elif replicas.evaluation.nodes and count > 1 and replicas.template.count is not None:
         yield f"whether all {count:,} run at one time is not judged"
 
 

@@ -280,10 +280,10 @@ class Evaluation:
             return None
         changed = self.decision.placement is not None and self.decision.allowed
         last = self.arrival.pod
-        asked = [self._asked(last)]
+        asked = [self.asked(last)]
         if changed:
             last = self.stored()
-            asked.append(self._asked(last))
+            asked.append(self.asked(last))
         added = self.possible_tolerations
         made = self.made if self.for_each_node else None
         every = [*asked, (made, {})] if made else asked
@@ -300,7 +300,8 @@ class Evaluation:
         before = not_judged(self.arrival.pod["spec"], first[1])
         return self.world.surveyed[key]._replace(not_judged=tuple(beside), differs=beside != before)
 
-    def _asked(self, pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
+    def asked(self, pod: JsonObject) -> tuple[PodPlacement, Mapping[str, int]]:
+        """Return the placement of a form of the pod, and its requests (`with_devices`)."""
         devices = self.world.plugins.devices or ()
         return pods.parse_pod(pod), with_devices(requests(pod["spec"]), devices, ())
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from webhook.decision.arrival import Arrival
     from webhook.decision.decision import Decision
     from webhook.evaluation.evaluation import Evaluation
+    from webhook.evaluation.room import ObjectRoom
     from webhook.evaluation.surveys import Unknown
     from webhook.evaluation.world import World
     from webhook.placement.shapes import JsonObject
@@ -34,6 +35,7 @@ class Replicas:
     evaluation:      what happens to the first pod
     doubts:          warnings about the template
     nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
+    room:            how many pods of the whole object can run at one time; `with_room` sets it
     """
 
     template: PodTemplate
@@ -43,6 +45,7 @@ class Replicas:
     evaluation: Evaluation
     doubts: Sequence[str] = ()
     nodes: Sequence[str] = ()
+    room: ObjectRoom | None = None
 
     @property
     def arrival(self) -> Arrival:

@@ -17,6 +17,8 @@ from webhook.decision.decision import Result as WebhookResult  # noqa: TC001  py
 from webhook.decision.engine import subject_of
 from webhook.evaluation.answer import answer_of
 from webhook.placement import pod as pods
+from webhook.placement.quantity import format_quantity
+from webhook.placement.room import ONLY_ONE
 from webhook.placement.trace import Outcome  # noqa: TC001  pydantic reads it
 from webhook.policy.json_schema import DIALECT
 from webhook.shortening import harmless
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.decision.decision import Decision
     from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.replicas import Replicas
+    from webhook.evaluation.room import ObjectRoom
     from webhook.placement.nodes import Survey
     from webhook.policy.exceptions import PolicyException
     from webhook.policy.policy_set import Policy, PolicySet
@@ -241,6 +244,43 @@ class NodesResult(_Model):
     )
 
 
+class LimitResult(_Model):
+    """Why not all pods of an object can run at one time."""
+
+    resource: str = Field(
+        description="The resource of which there is too little, or what only one pod of a node can "
+        "have, such as `host port 29500/TCP`; empty if no node admits the pods."
+    )
+    nodes: int = Field(description="How many nodes admit one of the pods.")
+    least: str = Field(description="How much of it the smallest of these nodes has.")
+    most: str = Field(description="How much of it the largest has.")
+    requests: dict[str, str] = Field(
+        description="What one pod requests of it, by the part of the object, such as worker."
+    )
+
+
+class RoomResult(_Model):
+    """How many of an object's pods can run at one time, on nodes without other pods."""
+
+    asked: int = Field(description="How many pods the object wants to run at one time.")
+    most: int = Field(description="No scheduler runs more of them at one time.")
+    placed: int = Field(
+        description="So many have a place in a packing that was found. A scheduler may find "
+        "another one, with fewer pods."
+    )
+    limit: LimitResult | None = Field(
+        description="Why not all can run; null if no limit was found."
+    )
+    on_demand: list[str] = Field(
+        description="If not all can run, the autoscaled classes that could make nodes for those "
+        "that lack them."
+    )
+    unjudged: list[str] = Field(
+        description="Fields of the pods, and devices, that also limit how many run, and that "
+        "Fairlead does not check."
+    )
+
+
 class PodsResult(_Model):
     """What happens to pods of one object with equal decisions, and why."""
 
@@ -265,6 +305,10 @@ class PodsResult(_Model):
     refusals: list[str] = Field(description="Why the API server rejects the pods as decided.")
     patch: list[dict[str, Any]] = Field(description="JSON Patch of the pods.")
     nodes: NodesResult | None = Field(description="Null if the nodes are unknown.")
+    room: RoomResult | None = Field(
+        description="How many pods of the whole object can run at one time: of Runs, Jobs, "
+        "JobSets and the kinds of Kubeflow. Null for one pod, and if the nodes are unknown."
+    )
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -310,12 +354,35 @@ def result_of(replicas: Replicas) -> PodsResult:
                 "notJudged": surveys.not_judged,
                 "evicting": surveys.evicting,
             },
+            "room": replicas.room and _room(replicas.room),
         }
     )
 
 
 def _survey(survey: Survey) -> dict[str, Any]:
     return {"admitted": survey.admitted, "shut": [exclusion._asdict() for exclusion in survey.shut]}
+
+
+def _room(room: ObjectRoom) -> dict[str, Any]:
+    limit = room.room.limit
+    of_limit: dict[str, Any] = {}
+    if limit:
+        resource = limit.resource.removeprefix(ONLY_ONE)
+        amounts = {"least": limit.least, "most": limit.most}
+        of_limit = {
+            "resource": resource,
+            "nodes": limit.nodes,
+            **{name: format_quantity(resource, amount) for name, amount in amounts.items()},
+            "requests": {
+                name: format_quantity(resource, amount) for name, amount in limit.requests.items()
+            },
+        }
+    return {
+        **room.room._asdict(),
+        "limit": of_limit or None,
+        "onDemand": room.on_demand,
+        "unjudged": room.unjudged,
+    }
 
 
 def _exceptions(decision: Decision) -> Iterator[ExceptionResult]:

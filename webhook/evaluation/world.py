@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
     from webhook.placement.owner_selector import OwnerSelector
+    from webhook.placement.room import Room
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
 
@@ -60,6 +61,9 @@ class World:
     known_cluster: Cluster = field(init=False, repr=False, compare=False)
     # What is the same for equal pods, by what it depends on. They grow with the pods evaluated.
     surveyed: dict[str, Surveys] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    rooms: dict[str, tuple[Room, tuple[str, ...]]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
     _trials: dict[str, World] = field(init=False, default_factory=dict, repr=False, compare=False)

@@ -101,9 +101,12 @@ class NodeGroups:
 
     def rooms(self) -> Iterator[Mapping[str, int] | None]:
         """Yield the different allocatables of all nodes."""
+        yield from (room for room, _ in self.counted_rooms())
+
+    def counted_rooms(self) -> Iterator[tuple[Mapping[str, int] | None, int]]:
+        """Yield the different allocatables, each with how many nodes have it."""
         for alike in self._grouping(()).values():
-            for room, _ in alike.rooms.values():
-                yield room
+            yield from alike.rooms.values()
 
     def _grouping(self, keys: _Keys) -> dict[_Key, Alike]:
         groups = self._groupings.pop(keys, None)

@@ -11,6 +11,7 @@ from webhook.errors import InvalidPod, UnreadableInput
 from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.dry_run import describe_difference
 from webhook.evaluation.replicas import Replicas, evaluate_template
+from webhook.evaluation.room import with_room
 from webhook.evaluation.templates import run_faults
 from webhook.policy.findings import parse_path, path_text
 from webhook.questions.plugins_option import PLUGINS
@@ -64,7 +65,7 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
             problems.append(misshapen(template, error))
     if problems and passed is None:
         raise UnreadableInput(problems)
-    return replica_groups
+    return with_room(replica_groups)
 
 
 def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:

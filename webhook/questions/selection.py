@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from webhook.sources.table import SourceTable
     from webhook.workloads.template import PodTemplate
 
-FailOn: TypeAlias = Literal["rejected", "no-node", "warning", "unknown"]
+FailOn: TypeAlias = Literal["rejected", "no-node", "no-room", "warning", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +101,10 @@ class Selection:
         multiple=True,
         type=click.Choice(get_args(FailOn)),
         help="What gives exit code 1, in addition to a rejected pod. no-node: no node "
-        "admits a pod (requires --nodes). warning: a pod gets a warning. unknown: nothing. For all "
-        "of them, an unknown fact that could change the answer gives exit code 2. Repeatable.",
+        "admits a pod (requires --nodes). no-room: not all pods of an object that run together "
+        "can run at one time (requires --nodes). warning: a pod gets a warning, or so few can run "
+        "that replicas that meet never begin. unknown: nothing. For all of them, an unknown fact "
+        "that could change the answer gives exit code 2. Repeatable.",
     )
 
     @property
@@ -114,8 +116,9 @@ class Selection:
     def live(self) -> bool:
         """Whether it selects objects of a cluster. Raises WrongUsage for options that exclude or
         require each other."""
-        if "no-node" in self.fail_on and self.nodes is None:
-            raise WrongUsage("--fail-on no-node wants --nodes FILE, or --nodes cluster")
+        for kind in {"no-node", "no-room"}.intersection(self.fail_on):
+            if self.nodes is None:
+                raise WrongUsage(f"--fail-on {kind} wants --nodes FILE, or --nodes cluster")
         if files := [word for word in self.words if _is_file(word)]:
             raise WrongUsage(f"{files[0]} is a file: give it with -f, as in `-f {files[0]}`")
         if self.words and self.filenames:

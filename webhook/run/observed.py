@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from webhook.placement.room import Room
+
 PodPhase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 NodeTrouble: TypeAlias = Literal["", "NodeNotReady", "NodeShutdown", "NodeGone"]
 # Seconds by which the clocks of a kubelet and of the API server may differ.
@@ -292,6 +294,7 @@ class Observed:
     refusals: rejections since the last successful creation.
     ill_nodes: all of the cluster.
     reported: what an autoscaler says about the pod that waits longest; empty if nothing is known.
+    room: how many replicas the nodes that there are can run at one time; None if it is not known.
     uncounted: by pod and class, why its waiting for a node of the class is no fallback.
     queue: what is known of the run's queue.
     """
@@ -311,6 +314,7 @@ class Observed:
     nodes_read: frozenset[str] = frozenset()
     ill_nodes: tuple[NodeHealth, ...] = ()
     reported: str = ""
+    room: Room | None = None
     uncounted: Mapping[tuple[str, str], str] = field(default_factory=dict)
     queue: Queueing = NO_QUEUE
 

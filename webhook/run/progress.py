@@ -147,7 +147,7 @@ def _find_hindrances(
     pods, desired = replicas.pods, replicas.desired
     unscheduled = unschedulable(pods, desired)
     if unscheduled:
-        prospects = _prospects_of_waiting(facts, observed)
+        prospects = _room(replicas, observed) + _prospects_of_waiting(facts, observed)
         unscheduled = unscheduled._replace(message=unscheduled.message + prospects)
     return _Hindrances(
         on_lost_nodes([lost for role in facts.values() for lost in role.lost.values()], desired),
@@ -155,6 +155,18 @@ def _find_hindrances(
         unscheduled,
         waiting_containers(pods, desired),
         terminating(facts),
+    )
+
+
+def _room(replicas: _Replicas, observed: Observed) -> str:
+    """Return how many replicas can have a node, if not all that are needed can."""
+    room = observed.room
+    if room is None or room.limit is None or room.most >= replicas.needed:
+        return ""
+    bound = sum(bool(pod.node) for pod in replicas.pods)
+    return (
+        f"; {bound} of {replicas.needed} replicas have a node, and by requests alone at most "
+        f"{room.most} can on the nodes that there are: {room.limit.text}"
     )
 
 

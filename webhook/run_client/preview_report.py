@@ -11,6 +11,7 @@ import click
 from webhook import names
 from webhook.evaluation.answer import answer_of_all, nodes_of
 from webhook.evaluation.replicas import Replicas, evaluate_template
+from webhook.evaluation.room import with_room
 from webhook.frameworks.framework import FILES, ReplicaEnv
 from webhook.run.backends.engine_pods import PodReader
 from webhook.run.backends.engines import find_engine
@@ -116,10 +117,14 @@ def groups(planned: Planned, world: World, *, judged: bool = True) -> list[Group
 
     `judged`: False if policies are unknown.
     """
-    return [
-        Group(planned, replicas, replicas.decision if judged else None)
+    decided = [
+        replicas
         for template in planned.templates(world.policies.sources)
         for replicas in evaluate_template(world, template, planned.run.namespace)
+    ]
+    return [
+        Group(planned, replicas, replicas.decision if judged else None)
+        for replicas in with_room(decided)
     ]
 
 

@@ -50,8 +50,9 @@ class Planned:
         if self.plan is None:
             return pod_templates(self.made, sources=sources) if self.made else []
         metadata = {"name": self.run.name, "namespace": self.run.namespace}
-        source = Object(self.place, {"kind": names.RUN_KIND, "metadata": metadata})
-        return planned_templates(source, self.plan)
+        spec = self.run.spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        value = {"kind": names.RUN_KIND, "metadata": metadata, "spec": spec}
+        return planned_templates(Object(self.place, value), self.plan)
 
 
 @dataclass(frozen=True, slots=True)

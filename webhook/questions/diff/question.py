@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
@@ -14,6 +14,7 @@ from webhook.errors import FairleadError, InvalidPod, UnreadableInput
 from webhook.evaluation.audits import NODES_DECIDE
 from webhook.evaluation.one_pod import Unjudged, one_pod
 from webhook.evaluation.replicas import Replicas, evaluate_template
+from webhook.evaluation.room import with_room
 from webhook.evaluation.sending import nothing_sent
 from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
@@ -258,13 +259,28 @@ class Judge:
         """
         judged_pods: list[JudgedPod] = []
         problems: list[str] = []
+        for _, members in groupby(templates, key=lambda template: id(template.source)):
+            judged_pods += self._of_object([*members], problems)
+        if problems:
+            raise UnreadableInput(problems)
+        return judged_pods
+
+    def _of_object(self, templates: Sequence[PodTemplate], problems: list[str]) -> list[JudgedPod]:
+        """Return the results for the pods of one object, with its rooms; errors are added to
+        `problems`."""
+        judged_pods: list[JudgedPod] = []
+        before: list[Replicas] = []
+        after: list[Replicas] = []
         for template in templates:
             wrong = miscounted(template, self._worlds[1].policies.sources)
             problems += [line for line in wrong if line not in problems]
             try:
                 with one_pod():
-                    judged = [*self.of_template(template)]
+                    old, new = self._evaluate(template)
+                    judged = [*self._compare_groups(template, old, new)]
                 judged_pods += judged
+                before += old
+                after += new
                 if template.count is None and any(pod.difference == "rejected" for pod in judged):
                     self._held[f"{template.source.title} in {judged[0].maker.namespace}"] = None
             except InvalidPod as error:
@@ -273,19 +289,31 @@ class Judge:
                 self._unjudged[
                     f"{template.source.title} in {template.source.namespace}: {error}"
                 ] = None
-        if problems:
-            raise UnreadableInput(problems)
-        return judged_pods
+        rooms = _room_text(before), _room_text(after)
+        if not any(rooms):
+            return judged_pods
+        return [
+            replace(judged_pod, difference=judged_pod.difference.in_rooms(*rooms))
+            if isinstance(judged_pod.difference, Difference)
+            else judged_pod
+            for judged_pod in judged_pods
+        ]
 
-    def of_template(self, template: PodTemplate) -> Iterator[JudgedPod]:
+    def _evaluate(self, template: PodTemplate) -> tuple[list[Replicas], list[Replicas]]:
+        first, second = self._worlds
+        namespace = template.source.namespace
+        old = evaluate_template(first, template, namespace, other=second.policies)
+        new = evaluate_template(second, template, namespace, other=first.policies)
+        return old, new
+
+    def _compare_groups(
+        self, template: PodTemplate, old: Sequence[Replicas], new: Sequence[Replicas]
+    ) -> Iterator[JudgedPod]:
         source = template.source
         namespace = source.namespace
         place = source.place(template.path)
         part = template.describe() if template.numbers and template.count == 1 else template.part
         maker = Maker(source.title, namespace, place, part, template.count, is_live(template))
-        first, second = self._worlds
-        old = evaluate_template(first, template, namespace, other=second.policies)
-        new = evaluate_template(second, template, namespace, other=first.policies)
         if template.count is None and self._worlds[1].nodes:
             yield from self._by_node(maker, template, old, new)
             return
@@ -350,6 +378,16 @@ class Judge:
             for why in filter(None, map(unknown_nodes, (old, new))):
                 self._unasked[f"which nodes admit some of the pods is unknown: {why}"] = None
         return outcome
+
+
+def _room_text(groups: Sequence[Replicas]) -> str:
+    """Return how many pods of one object can run at one time, if not all, and why.
+
+    Empty if all can, and for pods that no node admits: each of them is without a node.
+    """
+    room = with_room(groups)[0].room if groups else None
+    limit = room.room.limit if room and room.is_short else None
+    return room.text if room and limit and limit.nodes else ""
 
 
 def _by_node_name(groups: Sequence[Replicas], nodes: Sequence[str]) -> dict[str, int]:

@@ -209,6 +209,14 @@ def _nodes_line(change: Change, total: int | None) -> str:
     return _safe_line(f"{now}: {shut}" if shut else now)
 
 
+def _room_line(change: Change) -> str:
+    old, new = change.old.room, change.new.room
+    if old == new:
+        return ""
+    now = new or "no limit found for all pods at one time"
+    return _safe_line(f"{now}; before: {old or 'no limit found'}")
+
+
 def _before(side: Side) -> str:
     if side.on_demand:
         return f", class {', '.join(side.on_demand)} made them on demand before"
@@ -284,6 +292,8 @@ def change_rows(change: Change, total: int | None, most: int) -> Iterator[tuple[
             yield " ", "", f"and {more} more fields"
     if nodes := _nodes_line(change, total):
         yield "#", "", nodes
+    if room := _room_line(change):
+        yield "#", "", room
 
 
 def markdown(outcome: Outcome) -> str:
