@@ -503,4 +503,3 @@ def test_what_cannot_be_had_ends_it_with_the_reason(tmp_path: Path) -> None:
     assert absent in failed(tmp_path, cluster=("--kubeconfig", absent))
     assert absent in failed(tmp_path, cluster=("--namespaces", absent))
     assert "--ca-out" in failed(tmp_path, "--ca-out", f"{absent}/ca.crt")
-    assert "--name" in failed(tmp_path, "--name", "")

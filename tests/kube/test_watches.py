@@ -306,6 +306,7 @@ OWNERS = {
     "_Facts.fact": "all callers await the read; a callback takes its exception",
     "SharedCalls.share": "all callers await the call; their last cancellation takes its exception",
     "Acceptor._begin": "what it runs logs every exception",
+    "DryRuns.foresee": "all callers await the answer, and the first does so at once",
     "LogReader.read": "it takes each piece with the task that makes it",
     "LogReader.follow": "it takes each piece with the task that makes it",
     "LogReader._look": "it takes the results of tasks that have ended at each look",
