@@ -265,8 +265,8 @@ class RoomResult(_Model):
     asked: int = Field(description="How many pods the object wants to run at one time.")
     most: int = Field(description="No scheduler runs more of them at one time.")
     placed: int = Field(
-        description="So many have a place in a packing that was found. A scheduler may find "
-        "another one, with fewer pods."
+        description="A packing was found that has a place for this number. A scheduler may "
+        "find another one, with fewer pods."
     )
     limit: LimitResult | None = Field(
         description="Why not all can run; null if no limit was found."

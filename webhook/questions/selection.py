@@ -101,10 +101,9 @@ class Selection:
         multiple=True,
         type=click.Choice(get_args(FailOn)),
         help="What gives exit code 1, in addition to a rejected pod. no-node: no node "
-        "admits a pod (requires --nodes). no-room: not all pods of an object that run together "
-        "can run at one time (requires --nodes). warning: a pod gets a warning, or so few can run "
-        "that replicas that meet never begin. unknown: nothing. For all of them, an unknown fact "
-        "that could change the answer gives exit code 2. Repeatable.",
+        "admits a pod (requires --nodes). no-room: an object's pods cannot all run at one time "
+        "(requires --nodes). warning: a pod gets one, or a run cannot begin. unknown: nothing. For "
+        "all of them, an unknown fact that could change the answer gives exit code 2. Repeatable.",
     )
 
     @property

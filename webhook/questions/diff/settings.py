@@ -112,9 +112,9 @@ class Question:
         default="changed",
         show_default=True,
         help="What gives exit code 1. changed: any difference; unplaceable: pods newly rejected or "
-        "newly without a node, or objects whose pods cannot all run at one time any more; "
-        "rejected: pods newly rejected; unknown: nothing. For each of these, an unknown fact that "
-        "could change the answer gives exit code 2. never: the code is 0.",
+        "newly without a node or room; rejected: pods newly rejected; unknown: nothing. For each "
+        "of these, an unknown fact that could change the answer gives exit code 2. never: the code "
+        "is 0.",
     )
     history: Sequence[tuple[str, int, timedelta | None]] = setting("--history", **HISTORY)
     dry_run: str | None = setting("--dry-run", type=click.Choice(["server"]), help=DRY_RUN_HELP)
