@@ -80,7 +80,8 @@ def _authority(keeping: Keeping, tally: Tally, *, crashing: bool) -> None:
         versions, now = keeping.versions(), keeping.moment()
         return now.steady and now.signer != before.signer
 
-    eventually("a new authority", over)
+    # The controller may be killed at every step, and begins anew each time.
+    eventually("a new authority", over, budget=150)
     eventually("every replica to serve its leaf", lambda: keeping.served(now.serial))
     tally.count(AUTHORITIES)
 

@@ -37,6 +37,7 @@ from webhook.run.reconcile import reconcile
 
 
 @pytest.mark.property
+@pytest.mark.timeout(600)  # `many` walks of one controller are minutes on a busy machine
 @pytest.mark.parametrize(
     ("spec_of", "controllers", "walks"),
     [
