@@ -5,14 +5,13 @@ Each case is a run and the nodes of its own label, so that all cases are judged 
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import strategies as st
 
-from tests.agreement.test_model import _judged, is_bound
+from tests.agreement.test_model import is_bound, landings
 from tests.control_planes import StartControlPlane
 from tests.eventually import eventually
 from tests.fuzz.drawn import drawn
@@ -160,19 +159,6 @@ def create_nodes(plane: ControlPlane, foreseen: list[Foreseen]) -> None:
     plane.api.call("DELETE", f"{path}/probe?gracePeriodSeconds=0")
 
 
-def running(plane: ControlPlane) -> Counter[str]:
-    """How many pods of each run have a node, once the scheduler has judged all."""
-
-    def judged() -> list[Json]:
-        found: list[Json] = plane.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
-        return found if all(map(_judged, found)) else []
-
-    found = eventually("every pod is judged", judged, period=1, budget=180)
-    return Counter(
-        pod["metadata"]["name"].partition("-")[0] for pod in found if pod["spec"].get("nodeName")
-    )
-
-
 @pytest.fixture
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
     """A control plane whose nodes are the test's own, and whose pods nobody runs."""
@@ -190,10 +176,10 @@ def test_the_scheduler_never_runs_more_pods_than_the_most(
     create_nodes(plane, foreseen)
     for pod in (pod for entry in foreseen for pod in entry.pods):
         plane.api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
-    counts = running(plane)
+    landed = landings(plane, NAMESPACE)
     full = whole = limited = reached = 0
     for entry in foreseen:
-        room, count = entry.room, counts[entry.case.run["metadata"]["name"]]
+        room, count = entry.room, len(landed[entry.case.run["metadata"]["name"]])
         assert count <= room.most, (count, room, entry.case)
         limited += room.most < room.asked
         reached += room.most < room.asked and count == room.most

@@ -387,7 +387,7 @@ class Evaluation:
         return patched
 
     def _merged(self, pod: JsonObject) -> JsonObject:
-        """Return the pod with what plugins add, but for the requests of LimitRanges."""
+        """Return the pod with what plugins add, except the requests of LimitRanges."""
         inputs = self.world.plugins._replace(limit_ranges=None)
         return admit(pod, self.arrival.namespace, inputs, None, self.arrival.namespace_labels)
 
