@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from webhook.judgement.together.effort import fold_steps
 from webhook.judgement.together.pod_sets import ALL_RUN_PODS, PodSet
-from webhook.judgement.together.policy_view import fold_steps
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fold import fold
-from webhook.placement.settings import CapacitySetting, TolerationSetting
+from webhook.placement.settings import TolerationSetting
 from webhook.placement.tolerations import covers, normal
 from webhook.policy.findings import Kind
 from webhook.shortening import first_few
@@ -22,10 +23,12 @@ from webhook.shortening import first_few
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
+    from webhook.judgement.together.effort import Effort
+    from webhook.judgement.together.located_settings import LocatedSetting
+    from webhook.judgement.together.policy_view import Policy
     from webhook.judgement.together.warnings import Prepared
     from webhook.placement.bundle import Bundle
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.policy.findings import Finding
 
 _NAMED: Final = 3
@@ -42,13 +45,13 @@ _STEPS_OF_A_SEARCH: Final = 12
 class Demand:
     """An enforced policy with the requirements that no other policy can make yield.
 
-    `tokens` are the node labels and fields that they restrict. `contradicted` has whether they
-    contradict those of a policy after it, as long as both are kept.
+    conflict_keys: the node labels and fields that they restrict
+    contradicted: whether they contradict those of a policy after it, as long as both are kept
     """
 
     policy: Policy
     settings: tuple[LocatedSetting, ...]
-    tokens: frozenset[str]
+    conflict_keys: frozenset[str]
     contradicted: WeakKeyDictionary[Demand, bool] = field(default_factory=WeakKeyDictionary)
 
     def holds_for(self, pods: PodSet) -> bool:
@@ -103,7 +106,7 @@ class _Search:
         self._chosen = {
             demand.policy: demand for policy in chosen if (demand := self._demands.get(policy.name))
         }
-        self._work_to_match = sum(policy.work_to_match for policy in self._chosen)
+        self._match_work = sum(policy.match_work for policy in self._chosen)
         self._known: dict[tuple[Demand, ...], bool] = {}
 
     def groups(self) -> Iterator[Rejecting]:
@@ -128,7 +131,7 @@ class _Search:
         """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
         Also, once nothing is left to spend."""
         if len(self._chosen) >= _POLICIES_EVALUATED_FIRST or not self._effort.spend(
-            self._work_to_match
+            self._match_work
         ):
             return True
         return any(demand.holds_for(pods) for demand in self._chosen.values())
@@ -144,7 +147,7 @@ class _Search:
 
         By name: of several that contradict, a change of priority shall not choose others.
         """
-        size = pods.policy.work_to_match if pods.policy else 1
+        size = pods.policy.match_work if pods.policy else 1
         steps = _STEPS_OF_A_SEARCH * size + self._tables.match_steps
         if not self._effort.spend(steps) or pods.is_empty:
             return ()
@@ -153,21 +156,23 @@ class _Search:
             names = (self._policies[at].name for at in self._tables.matching(pods.example))
             candidates = [self._demands[name] for name in sorted(names) if name in self._demands]
         if not self._effort.spend(
-            sum(demand.policy.work_to_match + size - 1 for demand in candidates)
+            sum(demand.policy.match_work + size - 1 for demand in candidates)
         ):
             return ()
         return candidates
 
     def _cores(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
         """Yield a minimal group for each policy that contradicts those before it: a pair, if
-        possible. Of many policies, each is compared with the first for one of its tokens."""
+        possible. Of many policies, each is compared with the first for one of its conflict_keys."""
         few = len(group) <= _MAX_POLICIES
         if len(group) < 2 or (few and not self._contradict(group)):
             return
         kept: list[Demand] = []
         first: dict[str, Demand] = {}
         for demand in group:
-            rivals = kept if few else dict.fromkeys(first[t] for t in demand.tokens if t in first)
+            rivals = (
+                kept if few else dict.fromkeys(first[t] for t in demand.conflict_keys if t in first)
+            )
             pairs = [(rival, demand) for rival in rivals]
             core: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
             if core is None and few and self._contradict([*kept, demand]):
@@ -176,7 +181,7 @@ class _Search:
                 yield core
                 continue
             kept.append(demand)
-            first = {**dict.fromkeys(demand.tokens, demand), **first}
+            first = {**dict.fromkeys(demand.conflict_keys, demand), **first}
 
     def _least(self, group: list[Demand]) -> tuple[Demand, ...]:
         for demand in [*group]:
@@ -197,8 +202,8 @@ class _Search:
 
 
 def _steps(some: Sequence[Demand]) -> int:
-    work = _STEPS_OF_A_FOLD * sum(demand.policy.work for demand in some)
-    return work + fold_steps(demand.policy for demand in some)
+    work = _STEPS_OF_A_FOLD * sum(demand.policy.fold_work for demand in some)
+    return work + fold_steps(demand.policy.condition for demand in some)
 
 
 def _are_contradictory(some: tuple[Demand, ...]) -> bool:
@@ -240,7 +245,7 @@ def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
     demand_by_name = {}
     for policy in sorted(requiring, key=lambda policy: policy.name):
         listed = enumerate(policy.requirements)
-        sure = tuple([at for at, located_setting in listed if is_sure(located_setting.setting)])
+        sure = tuple([at for at, located in listed if is_sure(located.setting)])
         if policy.enforced and sure:
             if sure not in policy.demands:
                 policy.demands[sure] = _demand(policy, [policy.requirements[at] for at in sure])
@@ -251,16 +256,14 @@ def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
 def _demand(policy: Policy, sure: Sequence[LocatedSetting]) -> Demand:
     # Prefer and Prevent contradict each other, though Prefer limits no nodes.
     classes = {
-        located_setting.setting.field
-        for located_setting in sure
-        if isinstance(located_setting.setting, CapacitySetting)
+        located.setting.field for located in sure if isinstance(located.setting, CapacitySetting)
     }
-    tokens = {
-        token
-        for located_setting in sure
-        for token in located_setting.rivals or {located_setting.setting.field}
+    conflict_keys = {
+        conflict_key
+        for located in sure
+        for conflict_key in located.conflict_keys or {located.setting.field}
     }
-    return Demand(policy, tuple(sure), frozenset(tokens | classes))
+    return Demand(policy, tuple(sure), frozenset(conflict_keys | classes))
 
 
 def _in_order(some: Iterable[Demand]) -> tuple[Demand, ...]:

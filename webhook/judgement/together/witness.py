@@ -112,8 +112,8 @@ def find(policies: Sequence[Policy]) -> Witness | None:
     systems = {policy.system[1] for policy in policies if policy.system}
     if len(systems) > 1:
         return None
-    matches = [policy.wanted for policy in policies]
-    pod = find_subject(matches, [block for policy in policies for block in policy.unwanted])
+    matches = [policy.match_block for policy in policies]
+    pod = find_subject(matches, [block for policy in policies for block in policy.exclude_blocks])
     return None if pod is None else Witness(pod, next(iter(systems), ""))
 
 
