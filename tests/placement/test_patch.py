@@ -86,9 +86,9 @@ def test_another_value_clears_what_a_plugin_derived_from_the_old(field: Field) -
     value = type(field.unset)(7)
     added = {"op": "add", "path": field.path, "value": value}
     for spec in ({}, {field.name: type(field.unset)(8)}):
-        assert operations(raw(**spec), **{field.attribute: value}) == [added]
-    derived = raw(**dict.fromkeys(field.derived, 0))
-    assert operations(derived, **{field.attribute: value}) == [
+        assert operations(raw(None, **spec), **{field.attribute: value}) == [added]
+    made = operations(raw(None, **dict.fromkeys(field.derived, 0)), **{field.attribute: value})
+    assert list(made) == [
         added,
         *({"op": "remove", "path": f"/spec/{name}"} for name in field.derived),
     ]

@@ -17,7 +17,7 @@ from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.policy import conditions
 from webhook.policy.matched_pods import requirements
-from webhook.policy.subject import Subject
+from webhook.policy.subject import Subject, spec_of
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -60,20 +60,12 @@ class Witness(NamedTuple):
 
     def manifest(self) -> JsonObject:
         """Return it as a v1.Pod."""
-        pod = self.subject
-        asked = dict.fromkeys(sorted(pod.resources), "1")
-        spec: JsonObject = {
-            "containers": [{"name": "main", "image": "i", "resources": {"requests": asked}}],
-            "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(pod.volumes)],
-            "serviceAccountName": pod.service_account,
-        }
-        if self.system:
-            spec["os"] = {"name": self.system}
+        system = {"os": {"name": self.system}} if self.system else {}
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": "p", "labels": dict(pod.labels)},
-            "spec": spec,
+            "metadata": {"name": "p", "labels": dict(self.subject.labels)},
+            "spec": {**spec_of(self.subject), **system},
         }
 
 
