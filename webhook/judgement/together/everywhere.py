@@ -113,19 +113,19 @@ class _Search:
         """Yield groups that reject a set."""
         if not self._chosen:
             return
-        texts_by_core: dict[tuple[Demand, ...], list[str]] = {}
+        texts_by_members: dict[tuple[Demand, ...], list[str]] = {}
         for pods in filter(self._concerns_chosen, self._tables.pod_sets()):
             if self._effort.is_over:
                 break
-            for core in self._cores(
-                [demand for demand in self._near(pods) if demand.holds_for(pods)]
+            for members in self._minimal_groups(
+                [demand for demand in self._candidates(pods) if demand.holds_for(pods)]
             ):
-                texts_by_core.setdefault(core, []).append(pods.text)
-        for core, texts in texts_by_core.items():
+                texts_by_members.setdefault(members, []).append(pods.text)
+        for members, texts in texts_by_members.items():
             # A policy's own pods are named only if they are not the pods of a listed set.
             words = [text for text in texts if not text.startswith("that policy")]
             listed = texts[:1] if texts[0] == ALL_RUN_PODS.text else words or texts
-            yield from self._chosen_one(core, listed)
+            yield from self._if_chosen(members, listed)
 
     def _concerns_chosen(self, pods: PodSet) -> bool:
         """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
@@ -136,13 +136,13 @@ class _Search:
             return True
         return any(demand.holds_for(pods) for demand in self._chosen.values())
 
-    def _chosen_one(self, core: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
-        if any(demand.policy in self._chosen for demand in core) and self._effort.spend(
-            _steps(core)
+    def _if_chosen(self, members: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
+        if any(demand.policy in self._chosen for demand in members) and self._effort.spend(
+            _steps(members)
         ):
-            yield Rejecting(_in_order(core), tuple(texts))
+            yield Rejecting(_in_order(members), tuple(texts))
 
-    def _near(self, pods: PodSet) -> Sequence[Demand]:
+    def _candidates(self, pods: PodSet) -> Sequence[Demand]:
         """Return the policies that may hold for all of these pods, by name: those that match one.
 
         By name: of several that contradict, a change of priority shall not choose others.
@@ -161,7 +161,7 @@ class _Search:
             return ()
         return candidates
 
-    def _cores(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
+    def _minimal_groups(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
         """Yield a minimal group for each policy that contradicts those before it: a pair, if
         possible. Of many policies, each is compared with the first for one of its conflict_keys."""
         few = len(group) <= _MAX_POLICIES
@@ -174,46 +174,46 @@ class _Search:
                 kept if few else dict.fromkeys(first[t] for t in demand.conflict_keys if t in first)
             )
             pairs = [(rival, demand) for rival in rivals]
-            core: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
-            if core is None and few and self._contradict([*kept, demand]):
-                core = self._least([*kept, demand])
-            if core:
-                yield core
+            members: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
+            if members is None and few and self._contradict([*kept, demand]):
+                members = self._minimal_group([*kept, demand])
+            if members:
+                yield members
                 continue
             kept.append(demand)
             first = {**dict.fromkeys(demand.conflict_keys, demand), **first}
 
-    def _least(self, group: list[Demand]) -> tuple[Demand, ...]:
+    def _minimal_group(self, group: list[Demand]) -> tuple[Demand, ...]:
         for demand in [*group]:
             others = [other for other in group if other is not demand]
             if self._contradict(others):
                 group = others
         return tuple(group)
 
-    def _contradict(self, some: Sequence[Demand]) -> bool:
+    def _contradict(self, group: Sequence[Demand]) -> bool:
         """Return whether the requirements of these contradict each other."""
-        some = _in_order(some)
-        is_contradictory = self._known.get(some)
+        group = _in_order(group)
+        is_contradictory = self._known.get(group)
         if is_contradictory is None:
-            if not self._effort.spend(_steps(some)):
+            if not self._effort.spend(_steps(group)):
                 return False
-            is_contradictory = self._known[some] = _are_contradictory(some)
+            is_contradictory = self._known[group] = _are_contradictory(group)
         return is_contradictory
 
 
-def _steps(some: Sequence[Demand]) -> int:
-    work = _STEPS_OF_A_FOLD * sum(demand.policy.fold_work for demand in some)
-    return work + fold_steps(demand.policy.condition for demand in some)
+def _steps(group: Sequence[Demand]) -> int:
+    work = _STEPS_OF_A_FOLD * sum(demand.policy.fold_work for demand in group)
+    return work + fold_steps(demand.policy.condition for demand in group)
 
 
-def _are_contradictory(some: tuple[Demand, ...]) -> bool:
+def _are_contradictory(group: tuple[Demand, ...]) -> bool:
     # Of two it is remembered for the next set: most of its policies are in this one.
-    first, *others = some
+    first, *others = group
     if len(others) != 1:
-        return bool(_folded(some).contradictions)
+        return bool(_folded(group).contradictions)
     is_contradictory = first.contradicted.get(others[0])
     if is_contradictory is None:
-        is_contradictory = first.contradicted[others[0]] = bool(_folded(some).contradictions)
+        is_contradictory = first.contradicted[others[0]] = bool(_folded(group).contradictions)
     return is_contradictory
 
 
@@ -266,10 +266,10 @@ def _demand(policy: Policy, sure: Sequence[LocatedSetting]) -> Demand:
     return Demand(policy, tuple(sure), frozenset(conflict_keys | classes))
 
 
-def _in_order(some: Iterable[Demand]) -> tuple[Demand, ...]:
-    return tuple(sorted(some, key=lambda demand: demand.policy.order))
+def _in_order(group: Iterable[Demand]) -> tuple[Demand, ...]:
+    return tuple(sorted(group, key=lambda demand: demand.policy.order))
 
 
-def _folded(some: Sequence[Demand]) -> Bundle:
-    names = [demand.policy.name for demand in some]
-    return fold(names, [located.setting for demand in some for located in demand.settings])
+def _folded(group: Sequence[Demand]) -> Bundle:
+    names = [demand.policy.name for demand in group]
+    return fold(names, [located.setting for demand in group for located in demand.settings])

@@ -138,7 +138,7 @@ class PodTrials:
         # The positions are the same in both: policies have one order.
         matching = self._tables.matching(pod.subject)
         chosen = {at for at in matching if self._policies[at].enforced}
-        chosen.update(self._tables.places[policy.name] for policy in group)
+        chosen.update(self._tables.positions[policy.name] for policy in group)
         return [self._policies[at] for at in sorted(chosen)]
 
     def is_unplaced(self, group: Sequence[Policy], pod: Witness) -> bool:
@@ -185,12 +185,12 @@ class PodTrials:
         )
 
     def _set_of(self, group: Sequence[Policy]) -> PolicySet:
-        places = tuple([self._tables.places[policy.name] for policy in group])
-        if len(places) <= MAX_POLICIES:
-            return self._whole.only(places)
-        if places not in self._large_sets:
-            self._large_sets[places] = self._whole.only(places)
-        return self._large_sets[places]
+        positions = tuple([self._tables.positions[policy.name] for policy in group])
+        if len(positions) <= MAX_POLICIES:
+            return self._whole.only(positions)
+        if positions not in self._large_sets:
+            self._large_sets[positions] = self._whole.only(positions)
+        return self._large_sets[positions]
 
     def _limits_nodes(self, policy: Policy) -> bool:
         settings = policy.settings if self._nodes else policy.requirements

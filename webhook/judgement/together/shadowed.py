@@ -65,14 +65,14 @@ class Shadows:
     def _some_accepted(self) -> AbstractSet[Hashable]:
         return {ranked.identity for ranked in self._settings if ranked.located.setting.accepts_some}
 
-    def over(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
+    def findings_about(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of the policy that never take effect, after the policy."""
         for ranked in policy.ranked:
             decides = self._winner(ranked)
             if decides is not None:
                 yield policy, _finding(ranked, decides)
 
-    def under(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
+    def findings_because_of(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of other policies that never take effect because of this one, each after
         its policy."""
         for ranked in policy.ranked:

@@ -102,18 +102,18 @@ class Tables:
         return all_sets([policy for policy in self._policies if not policy.contradictory])
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """The positions of policies by name."""
         return {policy.name: at for at, policy in enumerate(self._policies)}
 
     @cached_property
     def by_conflict_key(self) -> Mapping[str, Sequence[int]]:
         """The positions of policies by what others must have in common with them to conflict."""
-        places_by_conflict_key: dict[str, list[int]] = {}
+        positions_by_key: dict[str, list[int]] = {}
         for at, candidate in enumerate(self._policies):
             for conflict_key in candidate.conflict_keys:
-                places_by_conflict_key.setdefault(conflict_key, []).append(at)
-        return places_by_conflict_key
+                positions_by_key.setdefault(conflict_key, []).append(at)
+        return positions_by_key
 
     @cached_property
     def concerning_nodes(self) -> Sequence[int]:
@@ -287,9 +287,9 @@ def _findings(
         return []
     shadows = given.tables.shadows
     pairs = [(policy, finding) for policy in chosen for finding in policy.findings]
-    pairs += [pair for policy in chosen for pair in shadows.over(policy)]
+    pairs += [pair for policy in chosen for pair in shadows.findings_about(policy)]
     if others:
-        pairs += [pair for policy in chosen for pair in shadows.under(policy)]
+        pairs += [pair for policy in chosen for pair in shadows.findings_because_of(policy)]
     findings = _of_all_shares(given.by_document, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {
