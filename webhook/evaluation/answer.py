@@ -167,7 +167,8 @@ def _at_once(replicas: Replicas, count: int) -> Iterator[str]:
     """Yield how many pods of the object can run at one time, or that it is not judged. A DaemonSet
     has no number of pods."""
     if replicas.room:
-        yield replicas.room.text
+        if replicas.shows_room:
+            yield replicas.room.text
     elif replicas.evaluation.nodes and count > 1 and replicas.template.count is not None:
         yield f"whether all {count:,} run at one time is not judged"
 
