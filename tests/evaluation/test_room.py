@@ -236,9 +236,11 @@ def test_what_other_pods_request_counts_now_only() -> None:
 
 
 def test_the_answer_has_the_room_once_for_each_object() -> None:
-    """With that of its first pods."""
-    groups = decided(a_run(replicas={"master": {}, "worker": {"count": 2}}))
-    assert ["at most 2 of 3" in answer_of(replicas) for replicas in groups] == [True, False]
+    """With that of its first pods that can run."""
+    for gpus, shown in (("8", [True, False]), ("9", [False, True])):
+        master = {"resources": {"limits": {GPU: gpus}}}
+        groups = decided(a_run(replicas={"master": master, "worker": {"count": 2}}))
+        assert ["at most 2 of 3" in answer_of(replicas) for replicas in groups] == shown
 
 
 def test_roles_of_one_object_are_counted_together() -> None:

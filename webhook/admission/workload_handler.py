@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.plugins import PluginInputs
     from webhook.evaluation.replicas import Replicas
+    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -231,7 +232,8 @@ class WorkloadHandler:
         facts = self._facts(workload, labels, templates)
         # A change of scale leaves the pods as they were, and takes room.
         as_before = before is not None and _counts(before) == _counts(templates)
-        room = () if as_before else await asyncio.to_thread(self._room, facts, templates)
+        nodes = () if as_before else self.inputs.nodes() or ()
+        room = await asyncio.to_thread(_warn_of_room, facts, templates, nodes) if nodes else ()
         about = workload.about
         if before is not None:
             return write_warnings(about.kind, about.name, about.namespace, (), room)
@@ -264,26 +266,6 @@ class WorkloadHandler:
             return None
         old, new = ([t.pod(0) for t in group] for group in (before, templates))
         return before if old == new else None
-
-    def _room(self, facts: _Facts, templates: Sequence[PodTemplate]) -> list[str]:
-        """Return why not all pods of the workload can run at one time, if the nodes are known."""
-        nodes = self.inputs.nodes() or ()
-        size = sum(min(template.count or 0, MAX_REPLICAS) for template in templates)
-        if size > MAX_REPLICAS or len(nodes) * len(templates) > _MOST_NODES:
-            return []
-        world = replace(facts.world, nodes=nodes or None)
-        groups: list[Replicas] = []
-        for template in templates:
-            groups += evaluate_template(world, template, facts.namespace)
-        if len(groups) > _MOST_GROUPS or not any(r.decision.identity for r in groups):
-            return []
-        if any(
-            names.KUEUE_QUEUE in (r.arrival.pod["metadata"].get("labels") or ()) for r in groups
-        ):
-            # Kueue may add tolerations as it admits them.
-            return []
-        room = with_room(groups)[0].room
-        return [room.warning] if room and room.warning else []
 
     def _facts(
         self, workload: _Workload, labels: Mapping[str, str], templates: Sequence[PodTemplate]
@@ -389,6 +371,26 @@ def _parse_workload(body: bytes) -> _Workload:
         name=(name or Object(ANSWERED, new).name)[:MAX_SUBDOMAIN],
     )
     return _Workload(about, new, old if isinstance(old, dict) else None, len(body))
+
+
+def _warn_of_room(
+    facts: _Facts, templates: Sequence[PodTemplate], nodes: Sequence[Node]
+) -> list[str]:
+    """Return why not all pods of the workload can run at one time on these nodes."""
+    size = sum(min(template.count or 0, MAX_REPLICAS) for template in templates)
+    if size > MAX_REPLICAS or len(nodes) * len(templates) > _MOST_NODES:
+        return []
+    world = replace(facts.world, nodes=nodes)
+    groups: list[Replicas] = []
+    for template in templates:
+        groups += evaluate_template(world, template, facts.namespace)
+    labels = [replicas.arrival.pod["metadata"].get("labels") or {} for replicas in groups]
+    # Kueue may add tolerations as it admits them.
+    queued = any(names.KUEUE_QUEUE in pod_labels for pod_labels in labels)
+    if queued or len(groups) > _MOST_GROUPS or not any(r.decision.identity for r in groups):
+        return []
+    room = with_room(groups)[0].room
+    return [room.warning] if room and room.warning else []
 
 
 def _counts(templates: Sequence[PodTemplate]) -> list[int | None]:

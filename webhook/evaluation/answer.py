@@ -44,7 +44,8 @@ def answer_of(replicas: Replicas) -> str:
         if nodes and nodes.none_left:
             result = f"{nodes_of(nodes)}; {result}"
         else:
-            result = "; ".join((result, nodes_of(nodes), *_at_once(replicas, replicas.count)))
+            more = _at_once(replicas, replicas.count) if replicas.shows_room else ()
+            result = "; ".join((result, nodes_of(nodes), *more))
     return one_line(hedged(result, doubts(replicas)))
 
 
@@ -167,8 +168,7 @@ def _at_once(replicas: Replicas, count: int) -> Iterator[str]:
     """Yield how many pods of the object can run at one time, or that it is not judged. A DaemonSet
     has no number of pods."""
     if replicas.room:
-        if replicas.shows_room:
-            yield replicas.room.text
+        yield replicas.room.text
     elif replicas.evaluation.nodes and count > 1 and replicas.template.count is not None:
         yield f"whether all {count:,} run at one time is not judged"
 

@@ -124,12 +124,22 @@ def with_room(groups: Sequence[Replicas]) -> list[Replicas]:
         members.setdefault(id(replicas.template.source), []).append(replicas)
     beside = [*_daemon_pods(groups)]
     rooms = {source: _room_of(pods_of_one, beside) for source, pods_of_one in members.items()}
+    first = {source: _first_shown(pods_of_one) for source, pods_of_one in members.items()}
     return [
-        replace(replicas, room=room, shows_room=replicas is members[source][0])
+        replace(replicas, room=room, shows_room=replicas is first[source])
         if (room := rooms[source := id(replicas.template.source)])
         else replicas
         for replicas in groups
     ]
+
+
+def _first_shown(groups: Sequence[Replicas]) -> Replicas:
+    """Return the first pods of which the answer is that they can run, if there are any."""
+    for replicas in groups:
+        surveys = replicas.evaluation.nodes
+        if replicas.admitted and surveys and not surveys.none_left:
+            return replicas
+    return groups[0]
 
 
 def _room_of(groups: Sequence[Replicas], beside: Sequence[DaemonPods]) -> ObjectRoom | None:
