@@ -29,7 +29,7 @@ def await_node(plane: ControlPlane, namespace: str, node: Json) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     name = f"probe-{node['metadata']['name']}"
     plane.api.create(pods, schedulable(probe(node), name, PROBES))
-    eventually("the probe is bound", partial(_is_bound, plane, f"{pods}/{name}"), period=0.005)
+    eventually("the probe is bound", partial(is_bound, plane, f"{pods}/{name}"), period=0.005)
     plane.api.call("DELETE", f"{pods}/{name}?gracePeriodSeconds=0")
 
 
@@ -64,7 +64,7 @@ def schedulable(pod: Json, name: str, port: int) -> Json:
     return result
 
 
-def _is_bound(plane: ControlPlane, pod: str) -> bool:
+def is_bound(plane: ControlPlane, pod: str) -> bool:
     """Whether the pod of this path has a node."""
     return "nodeName" in plane.api.get(pod)["spec"]
 

@@ -55,7 +55,8 @@ ODD_PODS = st.tuples(st.integers(0, 5), st.integers(1, 9))
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Few nodes and a run of at most nine pods, with host ports, anti-affinity, or neither."""
+    """Few nodes and a run of at most nine pods, with host ports, anti-affinity, containers that
+    begin first, a replica with requests of its own, or none of them."""
     ordinary = draw(st.integers(0, 3)) > 0
     sizes, asked = (ORDINARY_NODES, ORDINARY_PODS) if ordinary else (ODD_NODES, ODD_PODS)
     nodes = [
@@ -75,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
             role["environment"] = {"nodeSelector": {"pool": draw(st.sampled_from("ab"))}}
     container: Json = {"name": "main", "image": "i"}
     spec: Json = {"containers": [container]}
-    match draw(st.integers(0, 7)):
+    match draw(st.integers(0, 11)):
         case 0:
             container["ports"] = [{"containerPort": 2222, "hostPort": 2222}]
         case 1:
@@ -89,9 +90,25 @@ def cases(draw: st.DrawFn) -> Case:
                     ]
                 }
             }
+        case 2:
+            port = {"containerPort": 2222, "hostPort": 2222}
+            spec["initContainers"] = [begins_first("1", restartPolicy="Always", ports=[port])]
+        case 3:
+            spec["initContainers"] = [
+                begins_first("1", restartPolicy="Always"),
+                begins_first("9"),
+            ]
+        case 4:
+            limits = {"cpu": f"{draw(st.integers(0, 9))}"}
+            roles["worker"]["byIndex"] = [{"index": 1, "resources": {"limits": limits}}]
     template = {"metadata": {"labels": {"apart": "yes"}}, "spec": spec}
     run = {"framework": "pytorch", "replicas": roles, "template": template}
     return Case(run, nodes, ordinary)
+
+
+def begins_first(cpu: str, **more: Any) -> Json:
+    """An init container, with so much CPU."""
+    return {"name": f"first-{cpu}", "image": "i", "resources": {"limits": {"cpu": cpu}}, **more}
 
 
 def complete(case: Case, number: int) -> Case:
