@@ -21,6 +21,7 @@ from webhook.judgement.together.warnings import OF_A_WRITE, Memory, of_classes, 
 from webhook.policy import exceptions
 from webhook.policy.added_sources import marks_of, ship_already
 from webhook.policy.feasibility import feasibility
+from webhook.policy.field_releases import later_fields, refusal
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
 from webhook.policy.model import CapacityClass as CapacityClassDocument
@@ -125,11 +126,14 @@ class _Set(NamedTuple):
 class Judge:
     """Judges one write after the other. `reader` may be shared with a compiler of the same objects.
 
+    It refuses fields that the release `rollback_to` does not read.
+
     Not for several threads at once.
     """
 
-    def __init__(self, reader: Objects | None = None) -> None:
+    def __init__(self, reader: Objects | None = None, rollback_to: str = names.ROLLBACK_TO) -> None:
         self._reader = Objects() if reader is None else reader
+        self._rollback_to = rollback_to
         self._memory = Memory()
         # Most writes find the set that the write before left, or found if it was rejected.
         self._last: tuple[_Set, ...] = ()
@@ -158,6 +162,9 @@ class Judge:
             for contents in (write.before(objects), write.after(objects))
         )
         findings = added(after.findings, before.findings)
+        findings += added(
+            self._later_fields(after.written(write)), self._later_fields(before.written(write))
+        )
         errors = [finding for finding in findings if finding.severity == "error"]
         if not errors:
             # With errors in a document, findings about other policies may be wrong.
@@ -174,6 +181,15 @@ class Judge:
             findings += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
         lines = _lines(write, condensed(findings, same_words=False))
         return Judgement(warnings=(*lines, *_of_deleted_source(write, before)))
+
+    def _later_fields(self, written: Sequence[Document]) -> list[Finding]:
+        """Return the fields that must not be stored yet, as errors."""
+        why = refusal(self._rollback_to)
+        return [
+            document.finding(path, why, at_key=True)
+            for document in written
+            for path, _ in later_fields(document.model, self._rollback_to)
+        ]
 
     def _set(
         self,
