@@ -335,7 +335,7 @@ def test_what_is_stored_before_a_rollback_reads_the_same_after_it(
                 mentions(apply(document), *fields, f"release {FIRST}, to which")
             for field in fields:
                 document = changed(document, parse_path(field), GONE)
-            assert apply(document) == ""
+            assert "denied the request" not in apply(document)
             stored.append(document)
         paths = [path(names.POLICY_RESOURCES[x["kind"]], x["metadata"]["name"]) for x in stored]
         before = [plane.api.get(each)["spec"] for each in paths]

@@ -56,7 +56,7 @@ matches = st.fixed_dictionaries(
         "roles": several("worker", "master"),
         "replicaIndexes": several(0, 1),
         "coordinator": st.booleans(),
-        "resources": several("cpu", "nvidia.com/gpu"),
+        "resources": several("cpu", "nvidia.com/gpu", "nvidia.com/*", "*", "c?u"),
         "volumes": several("secret", "nfs"),
         "serviceAccounts": several("default", "train*", "a.b", "a?b", "*"),
     },

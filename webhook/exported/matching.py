@@ -12,7 +12,7 @@ from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, text, var
 from webhook.frameworks.table import WORKER_ZERO_LEADS
-from webhook.policy.conditions import given_fields
+from webhook.policy.conditions import given_fields, is_glob
 from webhook.policy.selectors import compile_selector
 from webhook.sources import SHIPPED
 from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
@@ -205,8 +205,7 @@ def block(match: Match) -> str:
 def _condition(field: MatchField, value: Any) -> str:
     match field.form:
         case "name":
-            pattern = "|".join(map(_glob, value))
-            return f"{field.cel}.matches({text(f'^({pattern})$')})"
+            return f"{field.cel}.matches({text(_pattern(value))})"
         case "labels":
             return selected(value, field.cel)
         case "value":
@@ -226,7 +225,7 @@ _AMOUNTS: Final = ("requests", "limits")
 
 
 def _requests(resources: Sequence[str]) -> str:
-    asked = cel.texts(resources)
+    asked = _is_among(resources)
     containers = "[object.spec.containers, object.spec.?initContainers.orValue([])].flatten()"
     of_pod = _requests_of("object.spec", asked)
     return f"({containers}.exists(c, {_requests_of('c', asked)}) || {of_pod})"
@@ -234,11 +233,22 @@ def _requests(resources: Sequence[str]) -> str:
 
 def _requests_of(holder: str, asked: str) -> str:
     requests, limits = (f"{holder}.?resources.?{part}.orValue({{}})" for part in _AMOUNTS)
-    of_limits = f"k in {asked} && !(k in {requests}) && string({limits}[k]).matches({_SOME})"
+    of_limits = f"{asked} && !(k in {requests}) && string({limits}[k]).matches({_SOME})"
     return (
-        f"{requests}.exists(k, k in {asked} && string({requests}[k]).matches({_SOME})) || "
+        f"{requests}.exists(k, {asked} && string({requests}[k]).matches({_SOME})) || "
         f"{limits}.exists(k, {of_limits})"
     )
+
+
+def _is_among(resources: Sequence[str]) -> str:
+    """Return CEL for whether k is one of these names, or matches one of these globs."""
+    if not any(map(is_glob, resources)):
+        return f"k in {cel.texts(resources)}"
+    return f"k.matches({text(_pattern(resources))})"
+
+
+def _pattern(listed: Sequence[str]) -> str:
+    return f"^({'|'.join(map(_glob, listed))})$"
 
 
 _VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from webhook import names
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN, is_label, is_subdomain
 from webhook.frameworks.table import FRAMEWORKS
+from webhook.placement.schema.syntax import qualified_name_fault
 from webhook.policy.match_model import Match
 from webhook.policy.selectors import compile_selector
 from webhook.sources.marks import parse_index
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # How a pod's value is compared with a field's:
 # name    a name, which one of the globs matches
 # value   a value or None, which is one of the list
-# values  a set, which has one of the list
+# values  a set, of which one of the globs matches one
 # flag    true or false, which is the same
 # labels  labels, which the selector selects
 Form: TypeAlias = Literal["name", "value", "values", "flag", "labels"]
@@ -77,6 +78,8 @@ class MatchField(NamedTuple):
 
     def is_name(self, text: str) -> bool:
         """Return whether the API server accepts the text as a name."""
+        if self.form == "values":
+            return not qualified_name_fault(text)
         return is_subdomain(text) if self.dotted else is_label(text)
 
     def parse_label(self, text: str) -> object:
@@ -179,7 +182,7 @@ def reduce_value(field: MatchField, subject: Subject, tested: frozenset[object])
                 if (key, text) in tested or (key, None) in tested
             ]
         case "values":
-            return sorted(value & tested)
+            return sorted(among(value, frozenset(map(str, tested))))
         case "value":
             return value if value in tested else None
     return value
@@ -263,9 +266,12 @@ def _compile_flag(field: MatchField, wanted: bool) -> Condition:
 
 def _compile_values(field: MatchField, wanted: Sequence[str]) -> Condition:
     allowed, values = frozenset(wanted), attrgetter(field.subject)
+    with_globs = any(map(is_glob, wanted))
     return Condition(
         field.document_name,
-        lambda s: not allowed.isdisjoint(values(s)),
+        (lambda s: bool(among(values(s), allowed)))
+        if with_globs
+        else lambda s: not allowed.isdisjoint(values(s)),
         lambda s: (
             f"the pod has {', '.join(sorted(values(s))) or 'none'}; the policy wants "
             f"{' or '.join(wanted)}"
@@ -280,6 +286,15 @@ _COMPILERS: Final[Mapping[Form, Callable[[MatchField, Any], Condition]]] = {
     "flag": _compile_flag,
     "labels": _compile_labels,
 }
+
+
+def among(values: frozenset[str], listed: frozenset[str]) -> frozenset[str]:
+    """Return the values that are listed, or match a listed glob."""
+    patterns = [name for name in listed if is_glob(name)]
+    if not patterns:
+        return values & listed
+    pattern = globs(sorted(patterns))
+    return frozenset(value for value in values if value in listed or pattern.match(value))
 
 
 def globs(patterns: Sequence[str]) -> re.Pattern[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.placement.schema.placement import PolicyCapacity, PolicyPlacement, Requirements
+from webhook.policy.conditions import is_glob
+from webhook.policy.match_model import Match
 from webhook.policy.model import CapacityClassSpec
 from webhook.policy.run_source import Count, Identity
 from webhook.strict import Strict
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 def _always(_: Any) -> bool:
     return True
+
+
+def _has_glob(listed: list[str]) -> bool:
+    return any(map(is_glob, listed))
 
 
 class FieldRelease(NamedTuple):
@@ -43,6 +49,7 @@ FIELD_RELEASES: Final = (
     FieldRelease(PolicyPlacement, "split", "0.2.0"),
     FieldRelease(PolicyCapacity, "fallback", "0.2.0"),
     FieldRelease(Requirements, "allowedTolerations", "0.2.0"),
+    FieldRelease(Match, "resources", "0.2.0", _has_glob, "with `*` or `?`"),
     FieldRelease(CapacityClassSpec, "lostAfter", "0.2.0"),
     FieldRelease(CapacityClassSpec, "unhealthy", "0.2.0"),
     FieldRelease(CapacityClassSpec, "relativePrice", "0.2.0"),

@@ -9,7 +9,7 @@ from webhook import names
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.schema.selectors import LabelSelector
-from webhook.placement.schema.syntax import ResourceName
+from webhook.placement.schema.syntax import MAX_KEY, qualified_name_fault
 from webhook.pod_schema.field_checks import fields_of
 from webhook.strict import Strict, check, guess, optional, quoted
 
@@ -20,6 +20,16 @@ _GLOB_PATTERN: Final = f"[-a-z0-9*?]{{1,{MAX_LABEL}}}"
 _glob = re.compile(_GLOB_PATTERN, re.ASCII)
 _ACCOUNT_PATTERN: Final = f"[-a-z0-9.*?]{{1,{MAX_SUBDOMAIN}}}"
 _account = re.compile(_ACCOUNT_PATTERN, re.ASCII)
+_RESOURCE_PATTERN: Final = f"[-A-Za-z0-9_./*?]{{1,{MAX_KEY}}}"
+_resource = re.compile(_RESOURCE_PATTERN, re.ASCII)
+
+
+def _resource_fault(text: str) -> str:
+    """Return why no resource can have this name, or a name of this glob; empty if one can."""
+    is_glob = "*" in text or "?" in text
+    if not is_glob or _resource.fullmatch(text) is None:
+        return qualified_name_fault(text)
+    return qualified_name_fault(text.replace("*", "x").replace("?", "x"))
 
 
 def _one_of(words: tuple[str, ...]) -> AfterValidator:
@@ -57,6 +67,17 @@ ServiceAccountGlob = Annotated[
     ),
     WithJsonSchema({"type": "string", "pattern": f"^{_ACCOUNT_PATTERN}$"}),
 ]
+ResourceGlob = Annotated[
+    str,
+    check(
+        lambda text: not _resource_fault(text),
+        lambda text: (
+            f"{quoted(text)} is not a resource name: {_resource_fault(text)}; * stands for any "
+            "text, ? for one character"
+        ),
+    ),
+    WithJsonSchema({"type": "string", "pattern": f"^{_RESOURCE_PATTERN}$"}),
+]
 Kind = Annotated[str, _one_of(names.KINDS), _enum(names.KINDS)]
 Framework = Annotated[str, _one_of(tuple(FRAMEWORKS)), _enum(tuple(FRAMEWORKS))]
 Role = Annotated[str, _one_of(names.ROLES), _enum(names.ROLES)]
@@ -92,8 +113,10 @@ class Match(Strict):
         "True if the replica leads its run: master, chief, launcher, scheduler, driver, head, or "
         "worker 0 if worker 0 leads."
     )
-    resources: list[ResourceName] | None = optional(
-        "The pod or one of its containers requests one of these resources.", min_length=1
+    resources: list[ResourceGlob] | None = optional(
+        "The pod or one of its containers requests one of these resources. * stands for any text, "
+        "? for one character: nvidia.com/mig-*.",
+        min_length=1,
     )
     volumes: list[VolumeSource] | None = optional(
         "The pod has a volume of one of these types, named like the volume's field in a pod.",

@@ -124,7 +124,10 @@ class MatchedPods:
             return False
         for name, wanted in self._sets.items():
             has = other._words.get(name)
-            if has is None or not has <= wanted:
+            if has is None:
+                return False
+            # A field of which a pod has several values takes globs.
+            if not has <= wanted and (name in _VALUE or not _take_in(wanted, has)):
                 return False
         for name, listed in self._names.items():
             within = other._within.get(name)
@@ -200,6 +203,11 @@ class MatchedPods:
         if name == "namespaces" and within.all <= {*EXCLUDED_NAMESPACES}:
             return "namespaces", f"pods in {listed or ', '.join(within.all)} never reach Fairlead"
         return None
+
+
+def _take_in(wanted: frozenset[object], has: frozenset[object]) -> bool:
+    """Return whether each of these globs and names is one of the wanted ones, or within one."""
+    return _Names(frozenset(map(str, wanted))).cover(_Names(frozenset(map(str, has))))
 
 
 def atoms(match: Match) -> Iterator[Match]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from webhook.policy.match_model import Match
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
+# Of those that a glob may match, the first ones that a pod gets.
+_USUAL_RESOURCES: Final = ("nvidia.com/gpu", "cpu", "memory")
 _USUAL_NAMES: Final = ("default", "example", "other")
 # The limits of the search: names for one pod, and pods for one question.
 _MOST_NAMES: Final = 100
@@ -222,7 +224,7 @@ def _build_subject(wanted: _Conditions) -> Subject | None:
         if field.form == "name" and (lists or others or field.name == "namespaces"):
             subject_fields[field.subject] = _choose_name(field, wanted, lists, others)
         elif field.form == "values":
-            subject_fields[field.subject] = _choose_each(lists, others)
+            subject_fields[field.subject] = _choose_each(field, lists, others)
         elif field.form == "labels":
             named = field.name == "namespace_selector" and subject_fields["namespace"]
             parts = [requirement for name, requirement in wanted.labels if name == field.name]
@@ -238,10 +240,26 @@ def _build_subject(wanted: _Conditions) -> Subject | None:
     return Subject(identity=identity, **subject_fields) if identity else None
 
 
-def _choose_each(lists: Sequence[Sequence[str]], but: Sequence[str]) -> frozenset[str] | None:
-    chosen = [next((value for value in values if value not in but), None) for values in lists]
-    words = frozenset(word for word in chosen if word is not None)
-    return None if None in chosen else words
+def _choose_each(
+    field: MatchField, lists: Sequence[Sequence[str]], but: Sequence[str]
+) -> frozenset[str] | None:
+    """Return a value of each list, which the others do not match; None if one is not found."""
+    words, shut = set[str](), conditions.globs([*but])
+    for listed in lists:
+        usual = _USUAL_RESOURCES if any(map(conditions.is_glob, listed)) else ()
+        names_of_list = itertools.islice(_names([listed], usual), _MOST_NAMES)
+        fitting = (
+            name
+            for name in names_of_list
+            if field.is_name(name)
+            and conditions.globs(listed).match(name)
+            and not (but and shut.match(name))
+        )
+        word = next(fitting, None)
+        if word is None:
+            return None
+        words.add(word)
+    return frozenset(words)
 
 
 def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str, str] | None:
