@@ -334,7 +334,13 @@ def subject_of(
     """Return the inputs of the policies' conditions, limited to those that a policy tests."""
     spec, space = arrival.pod["spec"], arrival.namespace_labels
     return subject.subject_of(
-        arrival.namespace, space, placement.labels, identity, spec, policies.tested
+        arrival.namespace,
+        space,
+        placement.labels,
+        identity,
+        spec,
+        policies.tested,
+        placement.annotations,
     )
 
 

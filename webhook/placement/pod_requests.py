@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from webhook.placement.quantity import InvalidQuantity, counted, nanos
+from webhook.placement.quantity import InvalidQuantity, counted, nanos, unit_of
 from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
@@ -45,6 +45,11 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
     if overhead:
         _add(total, amounts(overhead))
     return {name: counted(name, nano) for name, nano in total.items() if nano > 0}
+
+
+def in_nanos(requests: Mapping[str, int]) -> Mapping[str, int]:
+    """Return amounts as the scheduler counts them (cpu in thousandths) in nanos."""
+    return {name: amount * unit_of(name) for name, amount in requests.items()}
 
 
 def totals(spec: JsonObject, kind: str) -> Mapping[str, int]:

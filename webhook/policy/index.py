@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.schema.selectors import LabelSelector
     from webhook.policy.conditions import Form, MatchField
-    from webhook.policy.match_model import Match
+    from webhook.policy.match_model import Match, RequestRange
     from webhook.policy.selectors import Condition
     from webhook.policy.subject import Subject
 
@@ -123,6 +123,23 @@ def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
     return possible
 
 
+def _index_amounts(field: MatchField, wanted: Sequence[Sequence[RequestRange] | None]) -> Lookup:
+    """Return the dimension of ranges, by the resources that they are about."""
+    resources = [
+        None if ranges is None else [request.resource for request in ranges] for ranges in wanted
+    ]
+    open_to_all, by_resource = _make_table(resources)
+    amounts = attrgetter(field.subject)
+
+    def possible(subject: Subject) -> int:
+        mask = open_to_all
+        for resource in amounts(subject):
+            mask |= by_resource.get(resource, 0)
+        return mask
+
+    return possible
+
+
 def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> Lookup:
     """Return the dimension of globs, of which a pod has one name."""
     open_to_all, mask_of = _make_globs(wanted)
@@ -183,6 +200,7 @@ _LOOKUPS: Final[Mapping[Form, Callable[[MatchField, Sequence[Any]], Lookup]]] = 
     "values": _index_values,
     "flag": _index_value,
     "labels": _index_labels,
+    "amounts": _index_amounts,
 }
 
 

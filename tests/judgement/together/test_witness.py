@@ -68,6 +68,10 @@ excluded = st.sampled_from(
         {"coordinator": True},
         {"resources": ["cpu"], "volumes": ["nfs"]},
         {"serviceAccounts": ["default", "a.*"]},
+        {"resources": ["nvidia.com/*"]},
+        {"requests": [{"resource": "nvidia.com/gpu", "atMost": 4}]},
+        {"resourceClaims": True},
+        {"annotationSelector": labelled(a="1")},
     ]
 )
 blocks = st.fixed_dictionaries(
