@@ -166,7 +166,7 @@ class MatchedPods:
             return True
         for name, ranges in self._amounts.items():
             others = other._amounts.get(name)
-            if others and all(_miss(one, two) for one in ranges for two in others):
+            if others and all(itertools.starmap(_miss, itertools.product(ranges, others))):
                 return True
         for name in _VALUE:
             own_words, other_words = self._words.get(name), other._words.get(name)
@@ -244,10 +244,10 @@ def _spans(wide: Range, narrow: Range) -> bool:
     )
 
 
-def _miss(one: Range, two: Range) -> bool:
+def _miss(first: Range, second: Range) -> bool:
     """Return whether no amount is in both ranges. A pod may request two resources."""
-    most = [bound for bound in (one[2], two[2]) if bound is not None]
-    return one[0] == two[0] and bool(most) and min(most) < max(one[1], two[1])
+    most = [bound for bound in (first[2], second[2]) if bound is not None]
+    return first[0] == second[0] and bool(most) and min(most) < max(first[1], second[1])
 
 
 def _take_in(wanted: frozenset[object], has: frozenset[object]) -> bool:
