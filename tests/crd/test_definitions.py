@@ -130,6 +130,8 @@ def test_defaults_are_written_into_the_object() -> None:
             for field in ("capacity", "split")
         },
         "PlacementPolicy.spec.requirements.allowedTolerations.remove": False,
+        "PlacementPolicy.spec.requirements.values[].key": "",
+        "PlacementPolicy.spec.requirements.values[].stated": False,
         "Run.spec.kind": "job",
         "Run.spec.suspend": False,
         "Run.spec.replicas[].count": 1,

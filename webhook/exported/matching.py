@@ -214,6 +214,8 @@ def _condition(field: MatchField, value: Any) -> str:
             return field.cel if value else f"!{field.cel}"
         case "values":
             return _VALUES[field.name](value)
+        case "amounts":
+            raise AssertionError(f"{field.document_name} is rejected before")
 
 
 def _glob(pattern: str) -> str:

@@ -21,13 +21,14 @@ from webhook.placement import (
     merge_nodes,
     merge_plain,
     merge_tolerations,
+    merge_values,
     merge_verdict,
     node_affinity,
 )
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
-from webhook.placement.settings import AllowedSetting
+from webhook.placement.settings import AllowedSetting, ValuesSetting
 from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def _with_nodes(
     others = len(ledger.rejections)
     if bundle.of(AllowedSetting):
         pod = merge_tolerations.allowed(bundle, pod, asked, context, ledger)
+    if bundle.of(ValuesSetting):
+        merge_values.judge(bundle, pod, asked, context, ledger)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if context.kept or pod.node_name:
         merge_verdict.judge_node(bundle, pod, context.node, ledger)

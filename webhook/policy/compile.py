@@ -21,6 +21,7 @@ from webhook.placement.settings import (
     ScalarSetting,
     SpreadSetting,
     TolerationSetting,
+    ValuesSetting,
 )
 from webhook.placement.split import ends
 from webhook.placement.tolerations import Pattern
@@ -99,16 +100,8 @@ def _of_part(
             )
     for toleration in raw.get("tolerations", []):
         yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
-    if isinstance(placement, Requirements) and (allowed := placement.allowed_tolerations):
-        yield AllowedSetting(
-            policy=policy,
-            part=part,
-            patterns=tuple(
-                Pattern(pattern.key, pattern.value, pattern.effect or "")
-                for pattern in allowed.patterns
-            ),
-            remove=allowed.remove,
-        )
+    if isinstance(placement, Requirements):
+        yield from _of_authors(policy, part, placement)
     affinity = raw.get("affinity", {})
     terms = affinity.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
     if terms:
@@ -132,6 +125,30 @@ def _of_part(
             weight=setting.weight or classes_of.DEFAULT_WEIGHT,
             share=share.position if share is not None and setting is share else None,
             fallback=_fallback(setting.fallback),
+        )
+
+
+def _of_authors(policy: str, part: Part, placement: Requirements) -> Iterator[PlacementSetting]:
+    """Yield what authors may write."""
+    if allowed := placement.allowed_tolerations:
+        yield AllowedSetting(
+            policy=policy,
+            part=part,
+            patterns=tuple(
+                Pattern(pattern.key, pattern.value, pattern.effect or "")
+                for pattern in allowed.patterns
+            ),
+            remove=allowed.remove,
+        )
+    for at, judged in enumerate(placement.values or ()):
+        yield ValuesSetting(
+            policy=policy,
+            part=part,
+            name=judged.field,
+            key=judged.key,
+            values=tuple(judged.one_of),
+            stated=judged.stated,
+            at=at,
         )
 
 

@@ -49,6 +49,7 @@ FIELD_RELEASES: Final = (
     FieldRelease(PolicyPlacement, "split", "0.2.0"),
     FieldRelease(PolicyCapacity, "fallback", "0.2.0"),
     FieldRelease(Requirements, "allowedTolerations", "0.2.0"),
+    FieldRelease(Requirements, "values", "0.2.0"),
     FieldRelease(Match, "resources", "0.2.0", _has_glob, "with `*` or `?`"),
     FieldRelease(Match, "annotationSelector", "0.2.0"),
     FieldRelease(Match, "requests", "0.2.0"),
