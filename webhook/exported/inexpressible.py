@@ -48,6 +48,13 @@ def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int
 
 
 def _of_set(placed: Placed) -> Iterator[str]:
+    for capacity in placed.classes:
+        if capacity.most_grace is not None:
+            yield (
+                f"class {capacity.name}: maxTerminationGracePeriodSeconds: exported policies do "
+                "not know which pods can run only there; leave it out, and give a policy's "
+                "overrides terminationGracePeriodSeconds"
+            )
     for name in placed.exceptions:
         yield (
             f"exception {name}: it ends, and an admission policy does not know what time it is; "

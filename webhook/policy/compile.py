@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import capacity as classes_of
@@ -52,7 +53,14 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
         shapes.append(classes_of.shape(raw.get("labels", {}), raw.get("matchExpressions", [])))
         taints.extend(raw.get("taints", []))
     autoscaled = bool(document.spec.autoscaled)
-    return classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
+    compiled_class = classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
+    return with_grace(compiled_class, document)
+
+
+def with_grace(compiled_class: CapacityClass, document: CapacityClassDocument) -> CapacityClass:
+    """Return the class with the grace period of its document."""
+    most = document.spec.max_termination_grace_period_seconds
+    return compiled_class if most is None else replace(compiled_class, most_grace=most)
 
 
 def settings(

@@ -54,6 +54,7 @@ FIELD_RELEASES: Final = (
     FieldRelease(Match, "annotationSelector", "0.2.0"),
     FieldRelease(Match, "requests", "0.2.0"),
     FieldRelease(Match, "resourceClaims", "0.2.0"),
+    FieldRelease(CapacityClassSpec, "maxTerminationGracePeriodSeconds", "0.2.0"),
     FieldRelease(CapacityClassSpec, "lostAfter", "0.2.0"),
     FieldRelease(CapacityClassSpec, "unhealthy", "0.2.0"),
     FieldRelease(CapacityClassSpec, "relativePrice", "0.2.0"),

@@ -153,7 +153,7 @@ def compiled_classes(
             rest = capacity.complement(
                 model.name, classes[class_name], autoscaled=bool(model.spec.autoscaled)
             )
-            classes.setdefault(model.name, rest)
+            classes.setdefault(model.name, compiling.with_grace(rest, model))
         elif class_name in {other.name for _, other in complements}:
             what = f"{class_name!r} is a complement itself; name a class that has nodes"
             findings.append(document.finding(path, what, about=class_name))
