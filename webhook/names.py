@@ -21,6 +21,8 @@ FRAMEWORK: Final = f"{GROUP}/framework"
 ROLE: Final = f"{GROUP}/role"
 REPLICA_INDEX: Final = f"{GROUP}/replica-index"
 REPLICAS: Final = f"{GROUP}/replicas"
+# Of a StatefulSet's controller: the pod's ordinal.
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 PLACE: Final = f"{GROUP}/place"
 PLACE_ALL: Final = "all"
 # The label that every namespace has, with its name.

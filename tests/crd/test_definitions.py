@@ -199,6 +199,7 @@ def test_lists_that_are_mappings_have_their_keys() -> None:
         "servedHashes": ["replica"],
         "sysctls": ["name"],
         "topologySpreadConstraints": ["topologyKey", "whenUnsatisfiable"],
+        "values": ["field", "key"],
     }
 
 

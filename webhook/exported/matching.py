@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 # A digit except 0 before any exponent or unit, as in policy.subject.
 _SOME: Final = r"'^[+]?[0.]*[1-9]'"
 _LABELS: Final = "variables.own_labels"
+_OF_STATEFUL_SET: Final = (
+    "object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'StatefulSet' && "
+    "o.apiVersion.startsWith('apps/') && o.?controller.orValue(false))"
+)
 _NUMBER: Final = "'^[0-9]{1,10}$'"
 
 
@@ -69,6 +73,9 @@ def identity_pieces(sources: SourceTable = SHIPPED) -> Piece:
     last = f"[{var('completion')}]"
     variables["index"] = f"({cel.flat(choices)} + {last})[0]"
     variables["coordinator"] = _coordinator(sources)
+    (ordinal,) = _indexes([Key(names.POD_INDEX)])
+    ordinals = cel.list_if(f"{marked} && {_OF_STATEFUL_SET}", ordinal)
+    variables["position"] = f"({var('index')} >= 0 ? {var('index')} : ({ordinals} + [-1])[0])"
     return Piece(variables)
 
 
@@ -186,9 +193,11 @@ def policy_pieces(policies: Sequence[Enforced]) -> Piece:
     """
     variables = {}
     for at, policy in enumerate(policies):
-        holds = block(policy.match)
-        for excluded in policy.exclude:
-            holds += f" && !({block(excluded)})"
+        split = policy.by_position
+        holds = block(policy.match, by_position=split is not None)
+        written = len(policy.exclude) - (split or 0)
+        for number, excluded in enumerate(policy.exclude):
+            holds += f" && !({block(excluded, by_position=number >= written)})"
         spared = var("daemon_set")
         if policy.requires:
             kept = f"[?{text(names.DAEMON_SETS)}].orValue('') == {text(names.DAEMON_SETS_KEEP)}"
@@ -197,9 +206,17 @@ def policy_pieces(policies: Sequence[Enforced]) -> Piece:
     return Piece(variables)
 
 
-def block(match: Match) -> str:
-    """Return CEL for whether every condition of the block holds."""
-    return every(_condition(field, value) for field, value in given_fields(match))
+def block(match: Match, *, by_position: bool = False) -> str:
+    """Return CEL for whether every condition of the block holds.
+
+    `by_position`: indexes are positions, which the pods of StatefulSets have too.
+    """
+    return every(
+        f"{var('position')} in {cel.texts(value)}"
+        if by_position and field.name == "replica_indexes"
+        else _condition(field, value)
+        for field, value in given_fields(match)
+    )
 
 
 def _condition(field: MatchField, value: Any) -> str:
