@@ -25,7 +25,7 @@ from webhook.placement.pod_requests import requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT, FIELD
 from webhook.placement.settings import field_of
 from webhook.placement.trace import warning
-from webhook.policy.conditions import among
+from webhook.policy.conditions import among, list_resources
 from webhook.policy.refused_pods import classes_of, refusals
 from webhook.policy.subject import resources
 from webhook.run.observation import controller_of
@@ -254,7 +254,7 @@ class Evaluation:
         if world.plugins.limit_ranges is not None or self.decision.identity is None:
             return ()
         resource_names = resources(self.arrival.pod["spec"])
-        tested = frozenset(map(str, world.policies.tested.get("resources", ())))
+        tested = list_resources(world.policies.tested)
         return sorted(among(frozenset(_DEFAULTED) - resource_names, tested))
 
     @property

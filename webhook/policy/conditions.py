@@ -223,6 +223,12 @@ def merge_tested(
     return {name: frozenset(values) for name, values in values_by_name.items()}
 
 
+def list_resources(tested: Mapping[str, Iterable[Any]]) -> frozenset[str]:
+    """Return the resources, also as globs, by which a pod's values are distinguished."""
+    ranges = (resource for resource, _, _ in tested.get("requests", ()))
+    return frozenset([*tested.get("resources", ()), *ranges])
+
+
 def reduce_value(field: MatchField, subject: Subject, tested: frozenset[object]) -> object:
     """Return the part of the pod's value that blocks with only these values can distinguish."""
     value = attrgetter(field.subject)(subject)
