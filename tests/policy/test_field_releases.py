@@ -10,12 +10,14 @@ from typing import Any, Final
 import orjson
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from tests.chaos.upgraded import ARCHIVE
 from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING
 from tests.wording import Wording, mentions
 from webhook import names
+from webhook.cli import fairlead
 from webhook.judgement.write_judge import Judge, Write
 from webhook.policy.crd.definitions import custom_resource_definitions
 from webhook.policy.field_releases import FIELD_RELEASES, FieldRelease, later_fields
@@ -149,3 +151,13 @@ def test_the_refusal_names_release_and_cure(wording: Wording) -> None:
     (line,) = written(document, FIRST)
     mentions(line, "spec.lostAfter", f"release {FIRST}", "--rollback-to")
     wording(line)
+
+
+def test_check_names_what_a_rollback_would_lose(tmp_path: pathlib.Path) -> None:
+    """By file, line and path; without the option nothing."""
+    (tmp_path / "p.yaml").write_text(EVERYTHING)
+    done = CliRunner().invoke(fairlead, ["check", str(tmp_path), "--rollback-to", FIRST])
+    assert done.exit_code == 1
+    for field in outermost(EXAMPLES[0]):
+        mentions(done.output, field, f"release {FIRST}")
+    assert CliRunner().invoke(fairlead, ["check", str(tmp_path)]).exit_code == 0

@@ -18,10 +18,9 @@ from webhook import names
 from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.set_judgement import Objects, placed
 from webhook.judgement.together.warnings import OF_A_WRITE, Memory, of_classes, of_policy
-from webhook.policy import exceptions
+from webhook.policy import exceptions, field_releases
 from webhook.policy.added_sources import marks_of, ship_already
 from webhook.policy.feasibility import feasibility
-from webhook.policy.field_releases import later_fields, refusal
 from webhook.policy.findings import FAULTS, Kind, condensed
 from webhook.policy.load import UNKNOWN_CLASS, judge_documents
 from webhook.policy.model import CapacityClass as CapacityClassDocument
@@ -163,7 +162,10 @@ class Judge:
         )
         findings = added(after.findings, before.findings)
         findings += added(
-            self._later_fields(after.written(write)), self._later_fields(before.written(write))
+            *(
+                field_releases.findings(judged.written(write), self._rollback_to)
+                for judged in (after, before)
+            )
         )
         errors = [finding for finding in findings if finding.severity == "error"]
         if not errors:
@@ -181,15 +183,6 @@ class Judge:
             findings += added(_of_nodes(write, after, nodes), _of_nodes(write, before, nodes))
         lines = _lines(write, condensed(findings, same_words=False))
         return Judgement(warnings=(*lines, *_of_deleted_source(write, before)))
-
-    def _later_fields(self, written: Sequence[Document]) -> list[Finding]:
-        """Return the fields that must not be stored yet, as errors."""
-        why = refusal(self._rollback_to)
-        return [
-            document.finding(path, why, at_key=True)
-            for document in written
-            for path, _ in later_fields(document.model, self._rollback_to)
-        ]
 
     def _set(
         self,

@@ -18,10 +18,10 @@ from webhook.policy.run_source import Count, Identity
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from webhook.policy.findings import Path
-    from webhook.policy.policy_documents import PolicyDocument
+    from webhook.policy.findings import Finding, Path
+    from webhook.policy.policy_documents import Document, PolicyDocument
 
 
 def _always(_: Any) -> bool:
@@ -89,10 +89,15 @@ def _among(
         yield from _among(rows, value, (*path, outer))
 
 
-def refusal(release: str) -> str:
-    """Return why a field is not stored that this release does not read."""
-    return (
+def findings(documents: Iterable[Document], release: str) -> list[Finding]:
+    """Return the fields of documents that a release does not read, as errors."""
+    why = (
         f"release {release}, to which this cluster may be rolled back, does not read it, and could "
         f"apply the object without it; remove it, or end the rollback with --rollback-to "
         f"{names.RELEASES[-1]} of the webhook"
     )
+    return [
+        document.finding(path, why, at_key=True)
+        for document in documents
+        for path, _ in later_fields(document.model, release)
+    ]
