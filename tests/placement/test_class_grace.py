@@ -19,12 +19,16 @@ from webhook.placement.pod import parse_pod
 
 Json = dict[str, Any]
 MOST = {"spot": 25, "on-demand": 20}
-LIMITED = [
-    {**each, "spec": {**each["spec"], "maxTerminationGracePeriodSeconds": MOST[name]}}
-    if (name := each["metadata"]["name"]) in MOST
-    else each
-    for each in CLASSES
-]
+
+
+def limited_class(document: Json) -> Json:
+    """The class with its longest grace period, if it has one here."""
+    most = MOST.get(document["metadata"]["name"])
+    more = {"maxTerminationGracePeriodSeconds": most} if most else {}
+    return {**document, "spec": {**document["spec"], **more}}
+
+
+LIMITED = [limited_class(each) for each in CLASSES]
 NODES = [
     {"metadata": {"name": "other", "labels": dict(zip(WORLD, values, strict=True))}, "spec": {}}
     for values in itertools.product(*WORLD.values())

@@ -12,6 +12,7 @@ from tests.objects import an_object
 from webhook.decision.notice import Owner
 from webhook.errors import ClusterError
 from webhook.placement.owner_selector import SELECTING, CountedPods
+from webhook.placement.shapes import Requirement
 from webhook.server.objects import MakingObjects
 from webhook.sources import SHIPPED
 from webhook.sources.marks import ObjectRef
@@ -130,7 +131,7 @@ async def test_no_author_makes_the_webhook_read_without_end() -> None:
 
 OWNER = Owner("apps/v1", "ReplicaSet", "web-1", "u1")
 SELECTORS = "/apis/apps/v1/namespaces/ml/replicasets/web-1"
-BROKEN: Json = {"key": "team", "operator": "DoesNotExist", "values": []}
+BROKEN: Requirement = {"key": "team", "operator": "DoesNotExist", "values": []}
 
 
 def replica_set(uid: str = "u1") -> Json:
