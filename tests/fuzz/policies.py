@@ -30,6 +30,10 @@ _NOT_READY = {"key": names.TAINT_NOT_READY, "operator": "Exists", "effect": "NoE
 conditions: st.SearchStrategy[Addition] = fixed(
     (at("spec", "enforcement"), "Audit"),
     (at("spec", "match", "resources"), ["nvidia.com/gpu"]),
+    (at("spec", "match", "resources"), ["nvidia.com/*", "c?u"]),
+    (at("spec", "match", "requests"), [{"resource": "nvidia.com/gpu", "atLeast": 2}]),
+    (at("spec", "match", "resourceClaims"), False),
+    (at("spec", "match", "annotationSelector"), {"matchLabels": {"a.b/c": "x"}}),
     (at("spec", "match", "volumes"), ["persistentVolumeClaim", "emptyDir"]),
     (at("spec", "match", "coordinator"), True),
     (at("spec", "match", "coordinator"), False),

@@ -342,6 +342,19 @@ def with_fallback(draw: st.DrawFn, setting: Json) -> Json:
 
 
 @st.composite
+def allowed_values(draw: st.DrawFn) -> Json:
+    """The values that authors may choose among."""
+    field = draw(one("nodeSelector", "priorityClassName", "schedulerName"))
+    if field == "nodeSelector":
+        key = draw(one(*KEYS))
+        result: Json = {"field": field, "key": key, "oneOf": [draw(one(*VALUES[key]))]}
+    else:
+        values = {"priorityClassName": ("low", "high"), "schedulerName": ("own", "other")}
+        result = {"field": field, "oneOf": [draw(one(*values[field]))]}
+    return {**result, "stated": draw(st.booleans())}
+
+
+@st.composite
 def placements(draw: st.DrawFn, part: str) -> Json:
     """The placement of one part of a policy; never empty."""
     result: Json = {}
@@ -354,6 +367,10 @@ def placements(draw: st.DrawFn, part: str) -> Json:
     if part == "requirements" and draw(st.integers(0, 4)) == 0:
         patterns = draw(st.lists(toleration_patterns(), max_size=3))
         result["allowedTolerations"] = {"patterns": patterns, "remove": draw(st.booleans())}
+    if part == "requirements" and draw(st.integers(0, 4)) == 0:
+        result["values"] = draw(
+            st.lists(allowed_values(), max_size=2, unique_by=lambda v: (v["field"], v.get("key")))
+        )
     if draw(st.integers(0, 2)) == 0:
         settings = draw(
             st.lists(

@@ -25,6 +25,7 @@ from webhook.placement.plugin_tolerations import RESTRICTION
 from webhook.placement.pod_requests import requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT, FIELD
 from webhook.placement.trace import warning
+from webhook.policy.conditions import among, list_resources
 from webhook.policy.refused_pods import classes_of, refusals
 from webhook.policy.subject import resources
 from webhook.run.observation import controller_of
@@ -248,8 +249,8 @@ class Evaluation:
         if world.plugins.limit_ranges is not None or self.decision.identity is None:
             return ()
         resource_names = resources(self.arrival.pod["spec"])
-        tested = world.policies.tested.get("resources", ())
-        return [name for name in _DEFAULTED if name in tested and name not in resource_names]
+        tested = list_resources(world.policies.tested)
+        return sorted(among(frozenset(_DEFAULTED) - resource_names, tested))
 
     @property
     def unread_selector(self) -> str:

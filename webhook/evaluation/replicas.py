@@ -144,9 +144,13 @@ def evaluate_template(
         identity = evaluation.decision.identity
         for policies in (world.policies, other) if other else (world.policies,):
             yield from template.indexes_with(policies.tested_labels)
-            if identity and identity.replica_index is not None:
+            if identity is None:
+                continue
+            of_set = template.selector is not None and template.selector.first is not None
+            first = index if identity.replica_index is None else identity.replica_index
+            if of_set or identity.replica_index is not None:
                 for at in policies.turns(identity.replicas):
-                    yield at - identity.replica_index + index
+                    yield at - first + index
 
     for index, more in template.sample(turns):
         history = history_of_replica(template, index, world.now)

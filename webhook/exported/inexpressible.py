@@ -40,7 +40,7 @@ def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int
     """Return one line for each problem: the policy, the field, the reason, and the cure."""
     reasons = list(_of_set(placed))
     for policy in placed.policies:
-        reasons += _of_policy(policy)
+        reasons += [*_of_requests(policy), *_of_policy(policy)]
     reasons += _of_nodes(placed, settings)
     reasons += _of_allowed_tolerations(placed, settings)
     reasons += _of_tolerations(settings, seconds)
@@ -48,6 +48,13 @@ def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int
 
 
 def _of_set(placed: Placed) -> Iterator[str]:
+    for capacity in placed.classes:
+        if capacity.most_grace is not None:
+            yield (
+                f"class {capacity.name}: maxTerminationGracePeriodSeconds: exported policies do "
+                "not know which pods can run only there; leave it out, and give a policy's "
+                "overrides terminationGracePeriodSeconds"
+            )
     for name in placed.exceptions:
         yield (
             f"exception {name}: it ends, and an admission policy does not know what time it is; "
@@ -63,6 +70,15 @@ def _of_set(placed: Placed) -> Iterator[str]:
 
 def _describe_gap(setting: PlacementSetting, why: str) -> str:
     return f"policy {setting.policy}: {setting.part}.{setting.written}: {why}"
+
+
+def _of_requests(policy: Enforced) -> Iterator[str]:
+    for match in (policy.match, *policy.exclude):
+        if match.requests:
+            yield (
+                f"policy {policy.name.partition(' ')[0]}: match.requests: exported policies cannot "
+                "add up quantities; match by resources, or serve the policies by the webhook"
+            )
 
 
 def _of_policy(policy: Enforced) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from webhook.placement.quantity import InvalidQuantity, counted, nanos
+from webhook.placement.quantity import InvalidQuantity, counted, nanos, unit_of
 from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def add_requests(total: dict[str, int], more: Mapping[str, int]) -> None:
     """Add amounts by resource to a total."""
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
+
+
+def in_nanos(requests: Mapping[str, int]) -> Mapping[str, int]:
+    """Return amounts as the scheduler counts them (cpu in thousandths) in nanos."""
+    return {name: amount * unit_of(name) for name, amount in requests.items()}
 
 
 def totals(spec: JsonObject, kind: str) -> Mapping[str, int]:

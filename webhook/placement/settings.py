@@ -227,6 +227,54 @@ class AllowedSetting(PlacementSetting):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValuesSetting(PlacementSetting):
+    """The values of a field, or of one of its keys, that a pod's author may choose among.
+
+    stated: whether the author has to choose one; at: the position in the document's list
+    """
+
+    name: str
+    key: str
+    values: tuple[str, ...]
+    stated: bool
+    at: int
+
+    accumulates = True
+
+    @cached_property
+    def field(self) -> str:
+        """Below the field that it is about."""
+        return f"{self.judged}.values"
+
+    @property
+    def judged(self) -> str:
+        """The field of the pod, for messages."""
+        return f"{self.name}[{self.key}]" if self.key else self.name
+
+    @property
+    def written(self) -> str:
+        return "values"
+
+    @property
+    def place(self) -> tuple[str | int, ...]:
+        return (self.written, self.at)
+
+    @property
+    def describe_value(self) -> str:
+        return cut(", ".join(self.values), QUOTE_LIMIT)
+
+    @property
+    def listed_value(self) -> Json:
+        return self.describe_value
+
+    def agrees(self, other: Self) -> bool:
+        return (self.values, self.stated) == (other.values, other.stated)
+
+    def holds_in(self, final: PodPlacement) -> bool:  # noqa: ARG002  it sets nothing
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RequiredSetting(PlacementSetting):
     """Required node affinity: terms of which one must hold."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
+from webhook.placement.pod_requests import DEVICES, is_extended
 from webhook.pod_schema import text_rules
 from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Caution, Kind
@@ -56,6 +57,7 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
         for at, block in enumerate(spec.exclude):
             yield from _block(block, ("spec", "exclude", at))
         yield from _unmatched(spec)
+        yield from _forgotten_claims(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
     elif isinstance(document, PlacementException):
@@ -239,6 +241,32 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
         if rollout.is_disjoint(MatchedPods(match)):
             what = "the policy is enforced for no pod: it matches in other namespaces only"
             yield _matches_nothing(("rollout", "namespaces"), what)
+
+
+def _forgotten_claims(spec: PolicySpec) -> Iterator[Caution]:
+    """Yield each exclusion by a device's resource that leaves pods in which claim such devices."""
+    limits_nodes = any(
+        part.capacity or part.split or part.node_selector or part.affinity
+        for _, part in spec.parts()
+    )
+    if not limits_nodes or (spec.match and spec.match.resource_claims is not None):
+        return
+    if any(block.resource_claims for block in spec.exclude):
+        return
+    for at, block in enumerate(spec.exclude):
+        asked = [
+            *(("resources", name) for name in block.resources or ()),
+            *(("requests", wanted.resource) for wanted in block.requests or ()),
+        ]
+        if device := next(((field, name) for field, name in asked if is_extended(name)), None):
+            field, name = device
+            yield Caution(
+                ("spec", "exclude", at, field),
+                f"pods may ask for such devices as {name} by resourceClaims, or as "
+                f"{DEVICES}NAME of a DeviceClass, and are not excluded: add {{resourceClaims: "
+                f'true}} and {{resources: ["{DEVICES}*"]}} to exclude; if pods with claims are '
+                "meant, give match.resourceClaims",
+            )
 
 
 def _matches_nothing(at: Path, message: str) -> Caution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import capacity as classes_of
@@ -20,6 +21,7 @@ from webhook.placement.settings import (
     ScalarSetting,
     SpreadSetting,
     TolerationSetting,
+    ValuesSetting,
 )
 from webhook.placement.split import ends
 from webhook.placement.tolerations import Pattern
@@ -50,7 +52,14 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
         shapes.append(classes_of.shape(raw.get("labels", {}), raw.get("matchExpressions", [])))
         taints.extend(raw.get("taints", []))
     autoscaled = bool(document.spec.autoscaled)
-    return classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
+    compiled_class = classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
+    return with_grace(compiled_class, document)
+
+
+def with_grace(compiled_class: CapacityClass, document: CapacityClassDocument) -> CapacityClass:
+    """Return the class with the grace period of its document."""
+    most = document.spec.max_termination_grace_period_seconds
+    return compiled_class if most is None else replace(compiled_class, most_grace=most)
 
 
 def settings(
@@ -98,16 +107,8 @@ def _of_part(
             )
     for toleration in raw.get("tolerations", []):
         yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
-    if isinstance(placement, Requirements) and (allowed := placement.allowed_tolerations):
-        yield AllowedSetting(
-            policy=policy,
-            part=part,
-            patterns=tuple(
-                Pattern(pattern.key, pattern.value, pattern.effect or "")
-                for pattern in allowed.patterns
-            ),
-            remove=allowed.remove,
-        )
+    if isinstance(placement, Requirements):
+        yield from _of_authors(policy, part, placement)
     affinity = raw.get("affinity", {})
     terms = affinity.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
     if terms:
@@ -131,6 +132,30 @@ def _of_part(
             weight=setting.weight or classes_of.DEFAULT_WEIGHT,
             share=share.position if share is not None and setting is share else None,
             fallback=_fallback(setting.fallback),
+        )
+
+
+def _of_authors(policy: str, part: Part, placement: Requirements) -> Iterator[PlacementSetting]:
+    """Yield what authors may write."""
+    if allowed := placement.allowed_tolerations:
+        yield AllowedSetting(
+            policy=policy,
+            part=part,
+            patterns=tuple(
+                Pattern(pattern.key, pattern.value, pattern.effect or "")
+                for pattern in allowed.patterns
+            ),
+            remove=allowed.remove,
+        )
+    for at, judged in enumerate(placement.values or ()):
+        yield ValuesSetting(
+            policy=policy,
+            part=part,
+            name=judged.field,
+            key=judged.key,
+            values=tuple(judged.one_of),
+            stated=judged.stated,
+            at=at,
         )
 
 

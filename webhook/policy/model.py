@@ -300,6 +300,13 @@ class CapacityClassSpec(Strict):
         "The class's nodes can be taken away at any time, like spot instances. A node is "
         "interruptible if no class of it sets this."
     )
+    max_termination_grace_period_seconds: int | None = optional(
+        "The longest terminationGracePeriodSeconds of pods that can run only on the class's "
+        "nodes, as spot instances stop them sooner. A longer one is lowered, and none is raised. "
+        "It holds for pods that a policy matches.",
+        ge=1,
+        le=2**31 - 1,
+    )
     lost_after: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
         "Replace the pods of Runs on a node that is silent for this long, although their programs "
         "may still run. Default: never. Range: 1m to 24h."

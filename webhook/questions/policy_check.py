@@ -13,7 +13,7 @@ from webhook.evaluation.answer import NOT_CHECKED
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.placement.split import needs_replicas
-from webhook.policy import policy_documents
+from webhook.policy import field_releases, policy_documents
 from webhook.policy.findings import condensed
 from webhook.policy.refused_pods import named_classes
 from webhook.questions.objects import read_files
@@ -89,12 +89,21 @@ async def _read_cluster(
     return objects, listed_nodes, await read_classes(client)
 
 
-def check(given: CheckInput, now: datetime, budget: Budget = UNBOUNDED) -> SetJudgement | None:
-    """Judge the policies, equal findings together; None if there are no documents."""
+def check(
+    given: CheckInput,
+    now: datetime,
+    budget: Budget = UNBOUNDED,
+    rollback_to: str = names.RELEASES[-1],
+) -> SetJudgement | None:
+    """Judge the policies, equal findings together; None if there are no documents.
+
+    Fields that the release `rollback_to` does not read are errors.
+    """
     judgement = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.live)
     if not (given.documents.documents or judgement.findings):
         return None
-    return judgement._replace(findings=tuple(condensed(judgement.findings)))
+    later = field_releases.findings(given.documents.documents, rollback_to)
+    return judgement._replace(findings=tuple(condensed(sorted([*judgement.findings, *later]))))
 
 
 def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:

@@ -69,6 +69,10 @@ BLOCKS: list[Json] = [
     {"resources": ["cpu"], "volumes": ["nfs"]},
     {"serviceAccounts": ["default", "a.*"]},
     {"serviceAccounts": ["trainer"]},
+    {"resources": ["nvidia.com/*"]},
+    {"requests": [{"resource": "nvidia.com/gpu", "atMost": 4}]},
+    {"resourceClaims": True},
+    {"annotationSelector": labelled(a="1")},
 ]
 excluded = st.sampled_from(BLOCKS)
 blocks = st.fixed_dictionaries(

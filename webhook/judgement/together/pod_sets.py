@@ -62,10 +62,12 @@ def sets_by_value(policy: Policy) -> Iterator[tuple[Value, PodSet]]:
                 (field.name, value),
                 PodSet(f"of {field.noun} {value}", value_match, MatchedPods(value_match)),
             )
-    if match.coordinator is not None:
-        value_match = Match(coordinator=match.coordinator)
-        who = "that leads its run" if match.coordinator else "that does not lead its run"
-        yield ("coordinator", match.coordinator), PodSet(who, value_match, MatchedPods(value_match))
+    for field in FIELDS:
+        flag = getattr(match, field.name) if field.form == "flag" else None
+        if flag is not None:
+            value_match = _EMPTY.model_copy(update={field.name: flag})
+            who = f"that {field.flags[0] if flag else field.flags[1]}"
+            yield (field.name, flag), PodSet(who, value_match, MatchedPods(value_match))
 
 
 def matched_set(policy: Policy) -> PodSet:

@@ -120,6 +120,7 @@ LISTS: Final[Lists] = {
     **placement_lists(*_PLACEMENTS),
     **{at: {"maxProperties": MAX_LISTED} for at in _MAPPINGS},
     **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
+    ("Requirements", "values"): list_by_keys(MAX_LISTED, "field", "key"),
     ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
     ("ExceptionSpec", "policies"): {"x-kubernetes-list-type": "set"},
     # Longer than any valid timestamp, so that a rule with a message reports values a little too

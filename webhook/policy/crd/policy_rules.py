@@ -289,6 +289,16 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     "SplitShare": (*_SHARE, _GIVES_UP),
     "PolicyCapacity": (*PLACEMENT["CapacitySetting"], _GIVES_UP),
     "Fallback": _FALLBACK,
+    "RequestRange": (
+        Rule("has(self.atLeast) || has(self.atMost)", "needs a bound: give atLeast or atMost"),
+    ),
+    "AllowedValues": (
+        Rule(
+            "(self.field == 'nodeSelector') == (size(self.key) > 0)",
+            "nodeSelector needs a key, and no other field has one: add or remove it",
+            at=".key",
+        ),
+    ),
     "CapacityClassSpec.lostAfter": _span("1m"),
     "Illness.lasts": _span("0s"),
     "Fallback.within": _span("1m"),
