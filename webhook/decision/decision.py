@@ -176,6 +176,8 @@ class ReceivedPod(NamedTuple):
 
     @property
     def replica(self) -> Replica:
-        """What splits and fallbacks depend on."""
-        identity = self.identity
-        return Replica(identity.replica_index, identity.replicas, self.arrival.history)
+        """What splits, fallbacks, and values from the namespace depend on."""
+        identity, arrival = self.identity, self.arrival
+        return Replica(
+            identity.replica_index, identity.replicas, arrival.history, arrival.namespace_labels
+        )

@@ -27,7 +27,7 @@ from webhook.placement import (
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
-from webhook.placement.settings import AllowedSetting
+from webhook.placement.settings import AllowedSetting, NamespaceSetting
 from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:
@@ -122,6 +122,9 @@ def _with_nodes(
     others = len(ledger.rejections)
     if bundle.of(AllowedSetting):
         pod = merge_tolerations.allowed(bundle, pod, asked, context, ledger)
+    for setting in bundle.of(NamespaceSetting):
+        if setting.part == "requirements" or not (context.kept or pod.node_name):
+            ledger.reject(setting, setting.missing)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if context.kept or pod.node_name:
         merge_verdict.judge_node(bundle, pod, context.node, ledger)

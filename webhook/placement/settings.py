@@ -65,6 +65,8 @@ class PlacementSetting:
     policy: str
     part: Part
     if_null: bool = False
+    origin: str = ""
+    """The namespace's label that gives the value, if one does."""
 
     accumulates: ClassVar[bool] = False
     """Whether those of several policies apply together, unless they are defaults."""
@@ -626,6 +628,77 @@ class CapacitySetting(PlacementSetting):
 
     def give_up(self) -> Self:
         return replace(self, mode=self.fallback.then, given_up=True) if self.fallback else self
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamespaceSetting(PlacementSetting):
+    """A setting whose value is a label of the pod's namespace.
+
+    example:  the setting with any value
+    label:    the namespace's label that has the value; default: the value without one, if any
+    position: in its list of the document
+    """
+
+    example: MemberSetting | TolerationSetting
+    label: str
+    default: str
+    position: int
+
+    @cached_property
+    def field(self) -> str:
+        return self.example.field
+
+    @property
+    def written(self) -> str:
+        """For example nodeSelectorFrom[pool]."""
+        name, bracket, key = self.field.partition("[")
+        return f"{name}From{bracket}{key}"
+
+    @property
+    def place(self) -> tuple[str | int, ...]:
+        return (f"{self.row.name}From", self.position)
+
+    @property
+    def describe_value(self) -> str:
+        default = f", or {quoted(self.default)}" if self.default else ""
+        return f"the value of namespace label {self.label}{default}"
+
+    @property
+    def listed_value(self) -> Json:
+        return self.describe_value
+
+    @property
+    def identity(self) -> Hashable:
+        return self.example.identity
+
+    @property
+    def missing(self) -> str:
+        """Why it has no value, for a message."""
+        cure = "label the namespace, or give a default"
+        return f"the pod's namespace has no label {self.label} with a value; {cure}"
+
+    def agrees(self, other: Self) -> bool:
+        return (self.example, self.label, self.default) == (
+            other.example,
+            other.label,
+            other.default,
+        )
+
+    def contradicts(self, other: Self) -> bool:  # noqa: ARG002  their values may be equal
+        return False
+
+    def valued(self, value: str) -> PlacementSetting:
+        """Return the setting with this value; itself if there is none, and no default."""
+        value = value or self.default
+        if not value:
+            return self
+        if isinstance(self.example, MemberSetting):
+            return replace(self.example, value=value, origin=self.label)
+        toleration: Toleration = {**self.example.toleration, "value": value}
+        return replace(self.example, toleration=toleration, origin=self.label)
+
+    def holds_in(self, final: PodPlacement) -> bool:  # noqa: ARG002  it has no value
+        return False
 
 
 def is_selector(setting: PlacementSetting) -> TypeGuard[MemberSetting]:

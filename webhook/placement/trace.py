@@ -72,6 +72,8 @@ class Ledger:
     removed: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
+        if setting.origin:
+            reason = f"{reason} (by namespace label {setting.origin})"
         self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))
 
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:

@@ -16,6 +16,7 @@ from webhook.placement.settings import (
     CapacitySetting,
     ListSetting,
     MemberSetting,
+    NamespaceSetting,
     PlacementSetting,
     RequiredSetting,
     ScalarSetting,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from webhook.placement.schema.placement import Fallback as FallbackModel
     from webhook.placement.schema.placement import PolicyPlacement
     from webhook.placement.settings import Part
+    from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.findings import Path
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
@@ -99,6 +101,7 @@ def _of_part(
             )
     for toleration in raw.get("tolerations", []):
         yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
+    yield from _from_namespace(policy, part, raw, if_null=if_null)
     if isinstance(placement, Requirements) and (allowed := placement.allowed_tolerations):
         yield AllowedSetting(
             policy=policy,
@@ -132,6 +135,39 @@ def _of_part(
             weight=setting.weight or classes_of.DEFAULT_WEIGHT,
             share=share.position if share is not None and setting is share else None,
             fallback=_fallback(setting.fallback),
+        )
+
+
+def _from_namespace(
+    policy: str, part: Part, raw: Mapping[str, Any], *, if_null: bool
+) -> Iterator[NamespaceSetting]:
+    examples: list[tuple[JsonObject, int, MemberSetting | TolerationSetting]] = []
+    for at, entry in enumerate(raw.get("nodeSelectorFrom", [])):
+        member = MemberSetting(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            map="nodeSelector",
+            key=entry["key"],
+            value="",
+        )
+        examples.append((entry, at, member))
+    for at, entry in enumerate(raw.get("tolerationsFrom", [])):
+        key, effect = entry["key"], entry["effect"]
+        toleration: Toleration = {"key": key, "operator": "Equal", "value": "", "effect": effect}
+        tolerated = TolerationSetting(
+            policy=policy, part=part, if_null=if_null, toleration=toleration
+        )
+        examples.append((entry, at, tolerated))
+    for entry, at, example in examples:
+        yield NamespaceSetting(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            example=example,
+            label=entry["namespaceLabel"],
+            default=entry.get("default", ""),
+            position=at,
         )
 
 
