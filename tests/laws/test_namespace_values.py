@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.laws.strategies import KEYS, TAINT_KEYS, VALUES, document, one, pods, policy_lists
+from tests.laws.strategies import KEYS, TAINT_KEYS, VALUES, one, pods, policy_lists
 from tests.laws.test_laws import lawful
 from tests.laws.world import decided, patched, policy_set
 from webhook import names

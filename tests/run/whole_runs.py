@@ -32,7 +32,7 @@ def an_environment() -> Json:
     )
     parts = [policy["spec"][part] for part in ("defaults", "overrides", "requirements")]
     found = {**parts[0], **parts[1], **parts[2], "patchStrategy": "Replace", "nodeName": "n1"}
-    of_policies = ("split", "allowedTolerations")
+    of_policies = ("split", "allowedTolerations", "nodeSelectorFrom", "tolerationsFrom")
     return {name: each for name, each in found.items() if name not in of_policies}
 
 

@@ -32,12 +32,20 @@ if TYPE_CHECKING:
     help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Reports policies "
     "that leave none of these nodes.",
 )
+@click.option(
+    "--namespaces",
+    type=WhereType(folders=False),
+    metavar="FILE",
+    help="What `kubectl get ns -o yaml` (or json) prints, or `cluster`. Checks the values that "
+    "policies take from their labels.",
+)
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @cluster_options
 @output_option(report="PolicyCheck", tables=True)
 def command(
     paths: tuple[Where, ...],
     nodes: Where | None,
+    namespaces: Where | None,
     strict: bool,
     kubeconfig: Kubeconfig,
     output: str,
@@ -71,7 +79,7 @@ def command(
 
     from webhook.questions import policy_check as check_report
 
-    given = check_report.read_input(paths, nodes, kubeconfig)
+    given = check_report.read_input(paths, nodes, namespaces, kubeconfig)
     checked = check_report.check(given, datetime.now(UTC))
     if checked is None:
         where = ", ".join(map(str, paths))

@@ -65,8 +65,8 @@ class PlacementSetting:
     policy: str
     part: Part
     if_null: bool = False
-    origin: str = ""
-    """The namespace's label that gives the value, if one does."""
+    origin: NamespaceSetting | None = None
+    """The setting that it was before its namespace gave it a value, if one did."""
 
     accumulates: ClassVar[bool] = False
     """Whether those of several policies apply together, unless they are defaults."""
@@ -667,9 +667,24 @@ class NamespaceSetting(PlacementSetting):
     def listed_value(self) -> Json:
         return self.describe_value
 
+    def precludes(self, later: Self) -> bool:
+        """Return False for a default that may be left out."""
+        return bool(self.default or not self.is_default) and super().precludes(later)
+
     @property
-    def identity(self) -> Hashable:
-        return self.example.identity
+    def node_terms(self) -> tuple[Term, ...] | None:
+        """What every value asks of a node."""
+        if not isinstance(self.example, MemberSetting):
+            return None
+        return ({"matchExpressions": [{"key": self.example.key, "operator": "Exists"}]},)
+
+    @property
+    def tolerated(self) -> Sequence[Toleration]:
+        """What some value tolerates."""
+        if isinstance(self.example, MemberSetting):
+            return ()
+        key, effect = self.example.toleration["key"], self.example.toleration["effect"]
+        return ({"key": key, "operator": "Exists", "effect": effect},)
 
     @property
     def missing(self) -> str:
@@ -693,9 +708,9 @@ class NamespaceSetting(PlacementSetting):
         if not value:
             return self
         if isinstance(self.example, MemberSetting):
-            return replace(self.example, value=value, origin=self.label)
+            return replace(self.example, value=value, origin=self)
         toleration: Toleration = {**self.example.toleration, "value": value}
-        return replace(self.example, toleration=toleration, origin=self.label)
+        return replace(self.example, toleration=toleration, origin=self)
 
     def holds_in(self, final: PodPlacement) -> bool:  # noqa: ARG002  it has no value
         return False

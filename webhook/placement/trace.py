@@ -73,7 +73,7 @@ class Ledger:
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
         if setting.origin:
-            reason = f"{reason} (by namespace label {setting.origin})"
+            reason = f"{reason} (namespace label {setting.origin.label})"
         self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))
 
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
@@ -89,7 +89,7 @@ class Ledger:
     def reject(self, setting: PlacementSetting, reason: str) -> None:
         """Record that the pod cannot be admitted because of a setting."""
         self.note(setting, "rejected", reason)
-        where = f"{setting.part}.{setting.written}"
+        where = f"{setting.part}.{(setting.origin or setting).written}"
         self.rejections.append(f"policy {setting.policy}: {where}: {reason}")
 
     def skip_node_fields(self, bundle: Bundle, reason: str) -> None:

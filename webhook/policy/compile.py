@@ -188,7 +188,7 @@ def located(settings: Iterable[PlacementSetting]) -> Iterator[tuple[PlacementSet
     counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
     for setting in settings:
         kind = (setting.part, type(setting))
-        place = setting.place or (setting.row.name, counts[kind])
+        place = (setting.origin or setting).place or (setting.row.name, counts[kind])
         yield setting, ("spec", setting.part, *place)
         counts[kind] += 1
 

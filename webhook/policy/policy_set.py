@@ -149,8 +149,12 @@ class Policy:
                 if isinstance(setting, CapacitySetting) and setting.gives_up(history)
             )
         if labels is not None and self.namespace_labels:
-            values = tuple([labels.get(label, "") for label in self.namespace_labels])
+            values = self.values_of(labels)
         return Variant(share, given_up, values)
+
+    def values_of(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the values of the labels that its settings read, of a namespace's labels."""
+        return tuple([labels.get(label, "") for label in self.namespace_labels])
 
     def settings_of(self, variant: Variant) -> Sequence[PlacementSetting]:
         """Return its settings in a variant."""
