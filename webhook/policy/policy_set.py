@@ -450,6 +450,10 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
     for setting in itertools.chain(*variants[1:]):
         if setting not in settings:
             settings.append(setting)
+    tested = conditions.collect_tested([wanted, *policy.spec.exclude])
+    if read := {(w.label, None) for w in settings if isinstance(w, NamespaceSetting)}:
+        # They decide, too: any value of these labels.
+        tested = conditions.merge_tested([tested, {"namespace_selector": frozenset(read)}])
     return Policy(
         name=policy.name,
         priority=policy.spec.priority,
@@ -461,7 +465,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         settings=tuple(settings),
         shares=policy.shares,
         variants=variants,
-        tested=conditions.collect_tested([wanted, *policy.spec.exclude]),
+        tested=tested,
         wanted=wanted,
     )
 
