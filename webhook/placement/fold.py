@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.namespace_setting import NamespaceSetting
+from webhook.placement.placement_setting import PARTS
 from webhook.placement.settings import (
-    PARTS,
-    CapacitySetting,
     MemberSetting,
-    NamespaceSetting,
     RequiredSetting,
     TolerationSetting,
     is_selector,
@@ -31,7 +31,7 @@ from webhook.placement.trace import Ledger, Outcome, warning
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
 
 _ALONE: Final = "no node can meet it"
 _TOGETHER: Final = "no node can meet both"

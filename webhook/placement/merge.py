@@ -24,10 +24,11 @@ from webhook.placement import (
     merge_verdict,
     node_affinity,
 )
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
-from webhook.placement.settings import AllowedSetting, NamespaceSetting
+from webhook.placement.settings import AllowedSetting
 from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhook import names
 from webhook.identity import Identity
-from webhook.placement.settings import NamespaceSetting
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.policy.conditions import FIELDS
 from webhook.policy.subject import Subject
 

@@ -8,10 +8,11 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.judgement.together.effort import Effort, unfinished
 from webhook.judgement.together.everywhere import demands, rejecting
 from webhook.judgement.together.outcomes import OutcomesAlone
 from webhook.judgement.together.pod_sets import all_sets
-from webhook.judgement.together.policy_view import LIGHT, Effort, Policy, policy, unfinished
+from webhook.judgement.together.policy_view import LIGHT, Policy, policy
 from webhook.judgement.together.shadowed import Shadows
 from webhook.judgement.together.trial import Trial
 from webhook.policy.compile import shares_apart
@@ -101,21 +102,21 @@ class Tables:
         return all_sets([policy for policy in self._policies if not policy.contradictory])
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """The positions of policies by name."""
         return {policy.name: at for at, policy in enumerate(self._policies)}
 
     @cached_property
-    def by_token(self) -> Mapping[str, Sequence[int]]:
+    def by_conflict_key(self) -> Mapping[str, Sequence[int]]:
         """The positions of policies by what others must have in common with them to conflict."""
-        places_by_token: dict[str, list[int]] = {}
+        positions_by_key: dict[str, list[int]] = {}
         for at, candidate in enumerate(self._policies):
-            for token in candidate.tokens:
-                places_by_token.setdefault(token, []).append(at)
-        return places_by_token
+            for conflict_key in candidate.conflict_keys:
+                positions_by_key.setdefault(conflict_key, []).append(at)
+        return positions_by_key
 
     @cached_property
-    def of_nodes(self) -> Sequence[int]:
+    def concerning_nodes(self) -> Sequence[int]:
         """The positions of policies that limit nodes or tolerate taints."""
         return [at for at, policy in enumerate(self._policies) if policy.concerns_nodes]
 
@@ -243,7 +244,7 @@ def warnings(given: Prepared, nodes: Sequence[Node] | None, budget: Budget) -> l
 
 def faults(given: Prepared) -> list[Finding]:
     """Return only the errors with which a stored set still serves."""
-    findings = [finding for policy in given.policies for finding in policy.own_findings]
+    findings = [finding for policy in given.policies for finding in policy.findings]
     groups = rejecting(given, frozenset(given.policies), AT_ONCE.for_proofs())
     findings += [group.finding() for group in groups]
     return sorted(finding for finding in findings if finding.is_fault)
@@ -285,10 +286,10 @@ def _findings(
     if not chosen:
         return []
     shadows = given.tables.shadows
-    pairs = [(policy, finding) for policy in chosen for finding in policy.own_findings]
-    pairs += [pair for policy in chosen for pair in shadows.over(policy)]
+    pairs = [(policy, finding) for policy in chosen for finding in policy.findings]
+    pairs += [pair for policy in chosen for pair in shadows.findings_about(policy)]
     if others:
-        pairs += [pair for policy in chosen for pair in shadows.under(policy)]
+        pairs += [pair for policy in chosen for pair in shadows.findings_because_of(policy)]
     findings = _of_all_shares(given.by_document, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {
