@@ -34,7 +34,7 @@ def test_policies_set_the_fields_that_their_rows_say() -> None:
     """The model of overrides refuses the others."""
     assert {each.name for each in FIELDS if each.by_policies} == set(
         PlacementSettings.outer_names()
-    ) - {"split"}
+    ) - {"split", "nodeSelectorFrom", "tolerationsFrom"}
 
 
 def test_every_attribute_of_a_pods_placement_has_a_row_or_a_reader_of_its_own() -> None:

@@ -17,7 +17,7 @@ from webhook.judgement.together.warnings import Memory, faults, warnings
 from webhook.policy import policy_documents, yaml_tree
 from webhook.policy.added_sources import ship_already
 from webhook.policy.exceptions import of_time
-from webhook.policy.feasibility import feasibility
+from webhook.policy.feasibility import feasibility, missing_values
 from webhook.policy.findings import Finding, Kind
 from webhook.policy.load import Loaded, compiled
 from webhook.policy.policy_set import Compiler
@@ -62,6 +62,7 @@ def judge_set(
     now: datetime | None = None,
     nodes: Sequence[Node] | None = None,
     classes: Mapping[str, Mapping[str, JsonObject]] | None = None,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> SetJudgement:
@@ -69,7 +70,7 @@ def judge_set(
 
     Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
     `classes` are objects of the cluster by kind and name: PriorityClasses, for `missing_classes`,
-    RuntimeClasses and DeviceClasses.
+    RuntimeClasses and DeviceClasses. `namespaces` are labels by name.
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:
@@ -84,11 +85,12 @@ def judge_set(
         *_faults_of_documents(documents.documents),
     ]
     findings += missing_classes(documents.documents, classes or {})
+    findings += placed(missing_values(policies, namespaces or {}), documents.documents)
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:
         return SetJudgement(policies, tuple(sorted(findings)), ready)
-    feasible = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices)
+    feasible = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices, namespaces)
     findings += placed(feasible.concerns, documents.documents)
     return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
 

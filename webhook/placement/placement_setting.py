@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Sequence
 
     from webhook.placement.fields import Field
+    from webhook.placement.namespace_setting import NamespaceSetting
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Json, Term, Toleration
 
@@ -39,6 +40,8 @@ class PlacementSetting:
     policy: str
     part: Part
     if_null: bool = False
+    origin: NamespaceSetting | None = None
+    """The setting that it was before its namespace gave it a value, if one did."""
 
     accumulates: ClassVar[bool] = False
     """Whether those of several policies apply together, unless they are defaults."""

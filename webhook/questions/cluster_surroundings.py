@@ -42,7 +42,7 @@ _USUAL: Final = "default"
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
 
 
-async def read_labels(client: Client, namespace: str) -> Mapping[str, Mapping[str, str]]:
+async def read_labels(client: Client, namespace: str = "") -> Mapping[str, Mapping[str, str]]:
     """Labels by namespace, of this one or of all. Raises ClusterError."""
     if namespace:
         spaces = [await read_namespace(client, namespace)]
