@@ -84,14 +84,18 @@ def judge_documents(
     good = documents.documents
     referring = [(document, document.derive(_references)) for document in good]
     names_of_kinds = {references.key for _, references in referring}
+    # Few of the documents: policies are looked at once, and not for each kind.
     of_kind: dict[str, list[Document]] = {}
-    for document, references in referring:
-        of_kind.setdefault(references.key[0], []).append(document)
+    others = [(key, document) for document, (key, *_) in referring if key[0] != POLICY_KIND]
+    for (kind, _), document in others:
+        of_kind.setdefault(kind, []).append(document)
     # An invalid class is reported at the class, not where it is named.
-    named = documents.broken | names_of_kinds
-    class_names = {name for kind, name in named if kind == CLASS_KIND}
+    class_keys = {key for key, _ in others} | documents.broken
+    class_names = {name for kind, name in class_keys if kind == CLASS_KIND}
     classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), class_names)
     sources = of_kind.get(SOURCE_KIND, ())
+    exceptions = of_kind.get(EXCEPTION_KIND, ())
+    named = names_of_kinds | documents.broken if exceptions else ()
     findings = sorted(
         [
             *documents.findings,
@@ -101,10 +105,7 @@ def judge_documents(
             *source_faults(sources),
             *source_warnings(sources),
             *written_and_read(referring, table_of(sources)),
-            *unknown_policies(
-                of_kind.get(EXCEPTION_KIND, ()),
-                {name for kind, name in named if kind == POLICY_KIND},
-            ),
+            *unknown_policies(exceptions, {name for kind, name in named if kind == POLICY_KIND}),
         ]
     )
     return classes, findings

@@ -392,12 +392,14 @@ class Compiler:
         old = self._compiled_with
         same = old.keys() == classes.keys() and all(old[name] is classes[name] for name in old)
         before = self._policies
-        current = {}
-        for model in models:
-            compiled = before.get(id(model))
-            if not (compiled and (same or _of_classes(compiled[1], classes))):
-                compiled = model, _compiled(model, classes)
-            current[id(model)] = compiled
+        ids = [*map(id, models)]
+        # Most are there: a loop that does more than to look them up takes several times as long.
+        current = dict(zip(ids, map(before.get, ids), strict=True))
+        if not same or None in current.values():
+            for model in models:
+                compiled = current[id(model)]
+                if not (compiled and (same or _of_classes(compiled[1], classes))):
+                    current[id(model)] = model, _compiled(model, classes)
         self._policies = current
         self._compiled_with = classes
         return [compiled for _, compiled in current.values()]

@@ -140,14 +140,14 @@ class Trial:
         if self._effort.refused > refused:
             self._unchecked[policy.name] = policy
 
-    def _near(self, policy: Policy) -> Iterator[Policy]:
-        """Yield the policies of other settings that may conflict with it, in their order."""
-        near = set[int]().union(*(self._tables.by_token[token] for token in policy.tokens))
+    def _near(self, policy: Policy) -> Sequence[Policy]:
+        """Return the policies of other settings that may conflict with it, in their order."""
+        near: set[Policy] = set()
+        near.update(*(self._tables.by_token[token] for token in policy.tokens))
         if self._nodes and policy.concerns_nodes:
             near.update(self._tables.of_nodes)
-        for at in sorted(near):
-            if self._policies[at].mind != policy.mind:
-                yield self._policies[at]
+        others = [other for other in near if other.mind != policy.mind]
+        return sorted(others, key=self._tables.positions.__getitem__)
 
     def _meet(self, first: Policy, second: Policy) -> bool:
         """Return whether a pod may get settings of both; False, if there is no time."""

@@ -12,7 +12,7 @@ from webhook.judgement.together.everywhere import demands, rejecting
 from webhook.judgement.together.outcomes import OutcomesAlone
 from webhook.judgement.together.pod_sets import all_sets
 from webhook.judgement.together.policy_view import LIGHT, Effort, Policy, policy, unfinished
-from webhook.judgement.together.shadowed import Shadows
+from webhook.judgement.together.shadowed import Shadows, changed_groups
 from webhook.judgement.together.trial import Trial
 from webhook.policy.compile import shares_apart
 from webhook.policy.findings import Kind
@@ -58,12 +58,17 @@ AT_ONCE: Final = Budget(250_000, 400_000)
 IN_TIME: Final = Budget(10_000_000, 20_000_000)
 # What is left unchecked would be an answer of `fairlead check`.
 UNBOUNDED: Final = Budget(math.inf, math.inf)
+# Policies in which a set may differ from the set before, to take over what was made for that.
+_FEW_CHANGES: Final = 32
 # What depends on the nodes.
 _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
 
 
 class Tables:
-    """What checks look up in a set of policies. Each is made once, when it is first used."""
+    """What checks look up in a set of policies. Each is made once, when it is first used.
+
+    What was made for the set before is taken over, if they differ in a few policies.
+    """
 
     def __init__(
         self,
@@ -71,16 +76,33 @@ class Tables:
         whole: PolicySet,
         nodes: DifferentNodes,
         outcomes: OutcomesAlone,
+        before: Tables | None = None,
     ) -> None:
         self._policies = policies
         self._whole = whole
         self._nodes = nodes
         self.outcomes = outcomes
+        self.positions = {policy: at for at, policy in enumerate(policies)}
+        if before is not None:
+            self._take_over(before)
+
+    def _take_over(self, before: Tables) -> None:
+        new = [policy for policy in self._policies if policy not in before.positions]
+        gone = [policy for policy in before.positions if policy not in self.positions]
+        if len(new) + len(gone) > _FEW_CHANGES:
+            return
+        made = before.__dict__
+        if "match_steps" in made:
+            self.match_steps = before.match_steps + _match_steps(new) - _match_steps(gone)
+        if "shadows" in made:
+            self.shadows = Shadows(new, before.shadows, gone)
+        if "by_token" in made:
+            self.by_token = changed_groups(before.by_token, _tokens_of(new), _tokens_of(gone))
 
     @cached_property
     def match_steps(self) -> int:
         """The steps of `matching`, beyond those of small policies."""
-        return 3 * sum([len(policy.match_text) // LIGHT for policy in self._policies])
+        return _match_steps(self._policies)
 
     def matching(self, pod: Subject) -> Sequence[int]:
         """Return the positions of the policies that match, in their order."""
@@ -106,18 +128,14 @@ class Tables:
         return {policy.name: at for at, policy in enumerate(self._policies)}
 
     @cached_property
-    def by_token(self) -> Mapping[str, Sequence[int]]:
-        """The positions of policies by what others must have in common with them to conflict."""
-        places_by_token: dict[str, list[int]] = {}
-        for at, candidate in enumerate(self._policies):
-            for token in candidate.tokens:
-                places_by_token.setdefault(token, []).append(at)
-        return places_by_token
+    def by_token(self) -> dict[str, list[Policy]]:
+        """The policies by what others must have in common with them to conflict."""
+        return changed_groups({}, _tokens_of(self._policies))
 
     @cached_property
-    def of_nodes(self) -> Sequence[int]:
-        """The positions of policies that limit nodes or tolerate taints."""
-        return [at for at, policy in enumerate(self._policies) if policy.concerns_nodes]
+    def of_nodes(self) -> Sequence[Policy]:
+        """The policies that limit nodes or tolerate taints."""
+        return [policy for policy in self._policies if policy.concerns_nodes]
 
     @cached_property
     def node_keys(self) -> frozenset[str]:
@@ -130,6 +148,14 @@ class Tables:
     def different(self, nodes: Sequence[Node]) -> list[Node]:
         """Return one of all nodes that no policy and no class can tell apart."""
         return self._nodes.among(nodes, self.node_keys)
+
+
+def _tokens_of(policies: Iterable[Policy]) -> Iterator[tuple[str, Policy]]:
+    return ((token, policy) for policy in policies for token in policy.tokens)
+
+
+def _match_steps(policies: Iterable[Policy]) -> int:
+    return 3 * sum([len(policy.match_text) // LIGHT for policy in policies])
 
 
 class DifferentNodes:
@@ -189,6 +215,7 @@ class Memory:
         self._compiler = Compiler()
         self._nodes = DifferentNodes()
         self._outcomes = OutcomesAlone()
+        self._tables: Tables | None = None
 
     def prepare(
         self,
@@ -210,7 +237,8 @@ class Memory:
         whole = PolicySet(
             [policy.model for policy in policies], classes, "", compiler=self._compiler
         )
-        tables = Tables(policies, whole, self._nodes, self._outcomes)
+        tables = Tables(policies, whole, self._nodes, self._outcomes, self._tables)
+        self._tables = tables
         return Prepared(policies, policies_by_document, whole, inputs, tables)
 
     def _policies_of(
