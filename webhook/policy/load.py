@@ -16,7 +16,6 @@ from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content, hash_of
-from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
 
@@ -269,7 +268,7 @@ def _selected(document: Document) -> Sequence[tuple[str, Path]]:
     """Return the pod labels that the selectors of a policy or an exception read, each with its
     path."""
     model = document.model
-    if isinstance(model, CapacityClassDocument | RunSource):
+    if not isinstance(model, PlacementPolicy | PlacementException):
         return ()
     excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
     blocks: list[tuple[Path, object]] = [
