@@ -43,13 +43,16 @@ class Shadows:
     ) -> None:
         """With `before`, have its settings too, without those of the policies that are gone."""
         new, removed = _settings_of(policies), _settings_of(gone)
-        self.by_key = changed_groups(before.by_key if before else {}, new, removed)
+        self.by_key: dict[Hashable, list[RankedSetting]] = changed_groups(
+            before.by_key if before else {}, new, removed
+        )
         # The keys whose settings are in the order in which they are folded; whether one of a key's
         # settings accepts some values.
         changed = {key for key, _ in (*new, *removed)}
         self.in_order: set[Hashable] = before.in_order - changed if before else set()
-        accepting = before.accepting if before else {}
-        self.accepting = {key: some for key, some in accepting.items() if key not in changed}
+        self.accepting: dict[Hashable, bool] = dict(before.accepting) if before else {}
+        for key in changed:
+            self.accepting.pop(key, None)
 
     @property
     def _settings(self) -> Iterator[RankedSetting]:

@@ -82,7 +82,7 @@ class Tables:
         self._whole = whole
         self._nodes = nodes
         self.outcomes = outcomes
-        self.positions = {policy: at for at, policy in enumerate(policies)}
+        self.positions = dict(zip(policies, range(len(policies)), strict=True))
         if before is not None:
             self._take_over(before)
 
@@ -226,8 +226,10 @@ class Memory:
         """Return the policies of the documents, without those of unknown classes."""
         unchanged = self._known if classes == self._classes else {}
         listed = [
-            unchanged.get(id(document)) or self._policies_of(document, classes)
-            for document in documents
+            shares or self._policies_of(document, classes)
+            for shares, document in zip(
+                map(unchanged.get, map(id, documents)), documents, strict=True
+            )
         ]
         policies_by_document = {shares.name: shares for shares in listed if shares}
         self._known = {id(shares.document): shares for shares in policies_by_document.values()}
