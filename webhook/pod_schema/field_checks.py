@@ -7,8 +7,8 @@ one, because that is a typo. Otherwise it is a warning, because the cluster may 
 from __future__ import annotations
 
 import json
-import pathlib
 from functools import cache
+from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -52,7 +52,7 @@ class Schema(NamedTuple):
 
 @cache
 def schema() -> Schema:
-    content = json.loads(pathlib.Path(__file__).with_name("kubernetes.json").read_bytes())
+    content = json.loads(files(__package__).joinpath("kubernetes.json").read_text("utf-8"))
     return Schema(content["kubernetes"], content["types"])
 
 

@@ -22,7 +22,7 @@ KubeRay's replica index, Argo's workflow label and the name of a Workspace.
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import yaml
@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 
 
 def _systems() -> Iterator[System]:
-    for file in Path(__file__).parent.glob("*.yaml"):
-        document = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
-        yield system(document["metadata"]["name"], document["spec"])
+    for file in files(__package__).iterdir():
+        if file.name.endswith(".yaml"):
+            document = yaml.load(file.read_bytes(), Loader=yaml.CSafeLoader)
+            yield system(document["metadata"]["name"], document["spec"])
 
 
 SHIPPED: Final = SourceTable(tuple(_systems()))
