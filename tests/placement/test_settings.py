@@ -10,8 +10,9 @@ from tests.policy.examples import EVERYTHING
 from webhook.placement.capacity import compiled, shape
 from webhook.placement.fold import fold
 from webhook.placement.merge import MergeContext, Merged, merge
+from webhook.placement.placement_setting import PlacementSetting
 from webhook.placement.pod import parse_pod
-from webhook.placement.settings import PlacementSetting, is_selector
+from webhook.placement.settings import is_selector
 from webhook.placement.topology import topology_keys
 from webhook.policy.compile import located, settings
 from webhook.policy.model import PlacementPolicy

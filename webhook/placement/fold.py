@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.placement_setting import PARTS
 from webhook.placement.settings import (
-    PARTS,
-    CapacitySetting,
     MemberSetting,
     RequiredSetting,
     TolerationSetting,
@@ -30,7 +30,7 @@ from webhook.placement.trace import Ledger, Outcome, warning
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
 
 _ALONE: Final = "no node can meet it"
 _TOGETHER: Final = "no node can meet both"

@@ -9,7 +9,7 @@ from webhook.shortening import apart, cut, fit
 
 if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
-    from webhook.placement.settings import Part, PlacementSetting
+    from webhook.placement.placement_setting import Part, PlacementSetting
 
 Outcome: TypeAlias = Literal[
     "set",  # the pod's field is changed

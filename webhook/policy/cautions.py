@@ -236,7 +236,7 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
             yield _matches_nothing(("exclude", at, field), f"the block excludes no pod: {why}")
     if spec.rollout:
         rollout = MatchedPods(Match(namespaces=spec.rollout.namespaces))
-        if rollout.apart(MatchedPods(match)):
+        if rollout.is_disjoint(MatchedPods(match)):
             what = "the policy is enforced for no pod: it matches in other namespaces only"
             yield _matches_nothing(("rollout", "namespaces"), what)
 

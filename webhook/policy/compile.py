@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import capacity as classes_of
 from webhook.placement.capacity import Mode
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fallback import Fallback
 from webhook.placement.fields import MAPS, SCALARS
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.schema.placement import Requirements
 from webhook.placement.settings import (
     AllowedSetting,
-    CapacitySetting,
     ListSetting,
     MemberSetting,
-    PlacementSetting,
     RequiredSetting,
     ScalarSetting,
     SpreadSetting,
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.placement_setting import Part, PlacementSetting
     from webhook.placement.schema.placement import Fallback as FallbackModel
     from webhook.placement.schema.placement import PolicyPlacement
-    from webhook.placement.settings import Part
     from webhook.policy.findings import Path
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy

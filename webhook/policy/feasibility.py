@@ -10,12 +10,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fold import fold
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
+from webhook.placement.placement_setting import PARTS, PlacementSetting
 from webhook.placement.plugin_tolerations import EXTENDED
 from webhook.placement.pod_requests import is_extended
-from webhook.placement.settings import PARTS, CapacitySetting, PlacementSetting
 from webhook.placement.tolerations import NO_EXECUTE
 from webhook.policy.compile import located
 from webhook.policy.findings import Kind

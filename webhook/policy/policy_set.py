@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 import orjson
 
 from webhook.placement import kueue
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fold import fold
-from webhook.placement.settings import CapacitySetting
 from webhook.placement.split import ANY, ends, share_of
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
-    from webhook.placement.settings import MemberSetting, PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
+    from webhook.placement.settings import MemberSetting
     from webhook.placement.split import Replica, Share
     from webhook.policy.index import MovedIndex
     from webhook.policy.model import PlacementException, PlacementPolicy

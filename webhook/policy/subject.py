@@ -65,6 +65,16 @@ def subject_of(
     )
 
 
+def spec_of(subject: Subject) -> JsonObject:
+    """Return a v1.PodSpec with all that the subject has of one."""
+    requests = dict.fromkeys(sorted(subject.resources), "1")
+    return {
+        "containers": [{"name": "main", "image": "i", "resources": {"requests": requests}}],
+        "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(subject.volumes)],
+        "serviceAccountName": subject.service_account,
+    }
+
+
 def resources(spec: JsonObject) -> frozenset[str]:
     """Return the resources that a v1.PodSpec or its containers request; a limit requests as much
     where no request is given.

@@ -8,10 +8,11 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.judgement.together.effort import Effort, unfinished
 from webhook.judgement.together.everywhere import demands, rejecting
 from webhook.judgement.together.outcomes import OutcomesAlone
 from webhook.judgement.together.pod_sets import all_sets
-from webhook.judgement.together.policy_view import LIGHT, Effort, Policy, policy, unfinished
+from webhook.judgement.together.policy_view import LIGHT, Policy, policy
 from webhook.judgement.together.shadowed import Shadows, changed_groups
 from webhook.judgement.together.trial import Trial
 from webhook.policy.compile import shares_apart
@@ -82,13 +83,13 @@ class Tables:
         self._whole = whole
         self._nodes = nodes
         self.outcomes = outcomes
-        self.positions = dict(zip(policies, range(len(policies)), strict=True))
+        self.places = dict(zip(policies, range(len(policies)), strict=True))
         if before is not None:
             self._take_over(before)
 
     def _take_over(self, before: Tables) -> None:
-        new = [policy for policy in self._policies if policy not in before.positions]
-        gone = [policy for policy in before.positions if policy not in self.positions]
+        new = [policy for policy in self._policies if policy not in before.places]
+        gone = [policy for policy in before.places if policy not in self.places]
         if len(new) + len(gone) > _FEW_CHANGES:
             return
         made = before.__dict__
@@ -96,8 +97,10 @@ class Tables:
             self.match_steps = before.match_steps + _match_steps(new) - _match_steps(gone)
         if "shadows" in made:
             self.shadows = Shadows(new, before.shadows, gone)
-        if "by_token" in made:
-            self.by_token = changed_groups(before.by_token, _tokens_of(new), _tokens_of(gone))
+        if "by_conflict_key" in made:
+            self.by_conflict_key = changed_groups(
+                before.by_conflict_key, _conflict_keys_of(new), _conflict_keys_of(gone)
+            )
 
     @cached_property
     def match_steps(self) -> int:
@@ -123,17 +126,17 @@ class Tables:
         return all_sets([policy for policy in self._policies if not policy.contradictory])
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """The positions of policies by name."""
         return {policy.name: at for at, policy in enumerate(self._policies)}
 
     @cached_property
-    def by_token(self) -> dict[str, list[Policy]]:
+    def by_conflict_key(self) -> dict[str, list[Policy]]:
         """The policies by what others must have in common with them to conflict."""
-        return changed_groups({}, _tokens_of(self._policies))
+        return changed_groups({}, _conflict_keys_of(self._policies))
 
     @cached_property
-    def of_nodes(self) -> Sequence[Policy]:
+    def concerning_nodes(self) -> Sequence[Policy]:
         """The policies that limit nodes or tolerate taints."""
         return [policy for policy in self._policies if policy.concerns_nodes]
 
@@ -150,8 +153,8 @@ class Tables:
         return self._nodes.among(nodes, self.node_keys)
 
 
-def _tokens_of(policies: Iterable[Policy]) -> Iterator[tuple[str, Policy]]:
-    return ((token, policy) for policy in policies for token in policy.tokens)
+def _conflict_keys_of(policies: Iterable[Policy]) -> Iterator[tuple[str, Policy]]:
+    return ((key, policy) for policy in policies for key in policy.conflict_keys)
 
 
 def _match_steps(policies: Iterable[Policy]) -> int:
@@ -273,7 +276,7 @@ def warnings(given: Prepared, nodes: Sequence[Node] | None, budget: Budget) -> l
 
 def faults(given: Prepared) -> list[Finding]:
     """Return only the errors with which a stored set still serves."""
-    findings = [finding for policy in given.policies for finding in policy.own_findings]
+    findings = [finding for policy in given.policies for finding in policy.findings]
     groups = rejecting(given, frozenset(given.policies), AT_ONCE.for_proofs())
     findings += [group.finding() for group in groups]
     return sorted(finding for finding in findings if finding.is_fault)
@@ -315,10 +318,10 @@ def _findings(
     if not chosen:
         return []
     shadows = given.tables.shadows
-    pairs = [(policy, finding) for policy in chosen for finding in policy.own_findings]
-    pairs += [pair for policy in chosen for pair in shadows.over(policy)]
+    pairs = [(policy, finding) for policy in chosen for finding in policy.findings]
+    pairs += [pair for policy in chosen for pair in shadows.findings_about(policy)]
     if others:
-        pairs += [pair for policy in chosen for pair in shadows.under(policy)]
+        pairs += [pair for policy in chosen for pair in shadows.findings_because_of(policy)]
     findings = _of_all_shares(given.by_document, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {

@@ -17,7 +17,7 @@ from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.policy import conditions
 from webhook.policy.matched_pods import requirements
-from webhook.policy.subject import Subject
+from webhook.policy.subject import Subject, spec_of
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -60,25 +60,17 @@ class Witness(NamedTuple):
 
     def manifest(self) -> JsonObject:
         """Return it as a v1.Pod."""
-        pod = self.subject
-        asked = dict.fromkeys(sorted(pod.resources), "1")
-        spec: JsonObject = {
-            "containers": [{"name": "main", "image": "i", "resources": {"requests": asked}}],
-            "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(pod.volumes)],
-            "serviceAccountName": pod.service_account,
-        }
-        if self.system:
-            spec["os"] = {"name": self.system}
+        system = {"os": {"name": self.system}} if self.system else {}
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": "p", "labels": dict(pod.labels)},
-            "spec": spec,
+            "metadata": {"name": "p", "labels": dict(self.subject.labels)},
+            "spec": {**spec_of(self.subject), **system},
         }
 
 
-def _pairs(labels: Mapping[str, str], but: str) -> str:
-    return first_few([f"{k}={v}" for k, v in sorted(labels.items()) if k != but], _NAMED)
+def _pairs(labels: Mapping[str, str], without: str) -> str:
+    return first_few([f"{k}={v}" for k, v in sorted(labels.items()) if k != without], _NAMED)
 
 
 class _Conditions(NamedTuple):
@@ -112,8 +104,8 @@ def find(policies: Sequence[Policy]) -> Witness | None:
     systems = {policy.system[1] for policy in policies if policy.system}
     if len(systems) > 1:
         return None
-    matches = [policy.wanted for policy in policies]
-    pod = find_subject(matches, [block for policy in policies for block in policy.unwanted])
+    matches = [policy.match_block for policy in policies]
+    pod = find_subject(matches, [block for policy in policies for block in policy.exclude_blocks])
     return None if pod is None else Witness(pod, next(iter(systems), ""))
 
 
@@ -148,10 +140,10 @@ def find_subject(matches: Sequence[WantedBlock], excludes: Sequence[WantedBlock]
         pod = None if leads else _build_subject(wanted)
         if pod is None or not all(match.holds(pod) for match in matches):
             continue
-        shut = next((exclusion for exclusion in excludes if exclusion.holds(pod)), None)
-        if shut is None:
+        excluding = next((exclusion for exclusion in excludes if exclusion.holds(pod)), None)
+        if excluding is None:
             return pod
-        left += reversed([wanted.beside(way) for way in _list_ways_around(shut.match)])
+        left += reversed([wanted.beside(way) for way in _list_ways_around(excluding.match)])
     return None
 
 
@@ -226,7 +218,9 @@ def _build_subject(wanted: _Conditions) -> Subject | None:
         elif field.form == "labels":
             named = field.name == "namespace_selector" and subject_fields["namespace"]
             parts = [requirement for name, requirement in wanted.labels if name == field.name]
-            subject_fields[field.subject] = _labels(parts, {_NAME_LABEL: named} if named else {})
+            subject_fields[field.subject] = _choose_labels(
+                parts, {_NAME_LABEL: named} if named else {}
+            )
     if None in subject_fields.values():
         return None
     if not any(
@@ -238,20 +232,24 @@ def _build_subject(wanted: _Conditions) -> Subject | None:
     return Subject(identity=identity, **subject_fields) if identity else None
 
 
-def _choose_each(lists: Sequence[Sequence[str]], but: Sequence[str]) -> frozenset[str] | None:
-    chosen = [next((value for value in values if value not in but), None) for values in lists]
+def _choose_each(lists: Sequence[Sequence[str]], refused: Sequence[str]) -> frozenset[str] | None:
+    chosen = [next((value for value in values if value not in refused), None) for values in lists]
     words = frozenset(word for word in chosen if word is not None)
     return None if None in chosen else words
 
 
-def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str, str] | None:
+def _choose_labels(
+    wanted: Sequence[Requirement], given: Mapping[str, str]
+) -> dict[str, str] | None:
     """Labels that meet all conditions, including the given labels; None if there are none."""
     by_key: dict[str, list[Requirement]] = {}
     for requirement in wanted:
         by_key.setdefault(requirement["key"], []).append(requirement)
     labels = dict(given)
     for key, group in by_key.items():
-        choices: Iterator[str | None] = iter([labels[key]]) if key in labels else _values(group)
+        choices: Iterator[str | None] = (
+            iter([labels[key]]) if key in labels else _candidate_values(group)
+        )
         fitting = (
             choice
             for choice in choices
@@ -266,7 +264,7 @@ def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str
     return labels
 
 
-def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
+def _candidate_values(group: Sequence[Requirement]) -> Iterator[str | None]:
     """Candidates: no label, the values in the conditions, and another value."""
     yield None
     listed = [value for requirement in group for value in requirement.get("values") or ()]
@@ -279,26 +277,26 @@ def _choose_name(
 ) -> str | None:
     patterns = [conditions.globs(words) for words in lists]
     is_space = field.name == "namespaces"
-    shut = conditions.globs([*others, *(EXCLUDED_NAMESPACES if is_space else ())])
-    spoken = [
+    refused = conditions.globs([*others, *(EXCLUDED_NAMESPACES if is_space else ())])
+    labelled = [
         value
         for name, requirement in wanted.labels
         if is_space and name == "namespace_selector" and requirement["key"] == _NAME_LABEL
         for value in requirement.get("values") or ()
     ]
-    for name in itertools.islice(_names(lists, spoken), _MOST_NAMES):
+    for name in itertools.islice(_candidate_names(lists, labelled), _MOST_NAMES):
         if (
             field.is_name(name)
             and all(pattern.match(name) for pattern in patterns)
-            and not ((others or is_space) and shut.match(name))
+            and not ((others or is_space) and refused.match(name))
         ):
             return name
     return None
 
 
-def _names(lists: Sequence[Sequence[str]], spoken: Sequence[str]) -> Iterator[str]:
+def _candidate_names(lists: Sequence[Sequence[str]], labelled: Sequence[str]) -> Iterator[str]:
     """Candidate names: those in the conditions, some that match the globs, then others."""
-    yield from spoken
+    yield from labelled
     listed = [glob for globs in lists for glob in globs]
     globs = [word for word in listed if conditions.is_glob(word)]
     yield from (word for word in listed if not conditions.is_glob(word))
