@@ -28,7 +28,7 @@ from webhook.placement.trace import warning
 from webhook.policy.conditions import among, list_resources
 from webhook.policy.refused_pods import classes_of, refusals
 from webhook.policy.subject import resources
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:

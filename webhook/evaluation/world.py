@@ -13,7 +13,7 @@ from webhook.evaluation.evaluation import Evaluation
 from webhook.evaluation.plugins import admit, made_by_daemon_set
 from webhook.evaluation.pod_faults import PodFaults
 from webhook.evaluation.sending import unsent
-from webhook.run.observation import owner
+from webhook.run.controller_reference import owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

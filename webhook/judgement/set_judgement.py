@@ -7,6 +7,7 @@ these findings. With an error a set does not load. With a fault, a stored set st
 from __future__ import annotations
 
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
@@ -228,7 +229,7 @@ class Objects:
         cache = self._known
         self._known = current = {
             place: old
-            if (old := cache.get(place)) and old[0] == text
+            if (old := cache.get(place)) and (old[0] is text or old[0] == text)
             else (text, read_object(place, text))
             for place, text in sorted(objects.items())
         }
@@ -250,11 +251,11 @@ def read_object(place: str, text: bytes) -> Documents[PolicyDocument]:
 
 
 def _together(parts: list[Documents[PolicyDocument]]) -> Documents[PolicyDocument]:
-    return Documents(
-        tuple(chain.from_iterable([part.documents for part in parts])),
-        tuple(chain.from_iterable([part.findings for part in parts])),
-        frozenset(chain.from_iterable([part.broken for part in parts])),
+    documents, findings, broken = (
+        chain.from_iterable(map(attrgetter(part), parts))
+        for part in ("documents", "findings", "broken")
     )
+    return Documents(tuple(documents), tuple(findings), frozenset(broken))
 
 
 def _node(value: Any, depth: int) -> yaml_tree.Node:

@@ -424,16 +424,15 @@ class Compiler:
         """Return the models compiled, in their order."""
         old = self._compiled_with
         same = old.keys() == classes.keys() and all(old[name] is classes[name] for name in old)
-        before = self._policies
-        current = {}
-        for model in models:
-            compiled = before.get(id(model))
-            if not (compiled and (same or _of_classes(compiled[1], classes))):
-                compiled = model, _compiled(model, classes)
-            current[id(model)] = compiled
-        self._policies = current
+        entries = [
+            entry
+            if entry and (same or _of_classes(entry[1], classes))
+            else (model, _compiled(model, classes))
+            for entry, model in zip(map(self._policies.get, map(id, models)), models, strict=True)
+        ]
+        self._policies = dict(zip(map(id, models), entries, strict=True))
         self._compiled_with = classes
-        return [compiled for _, compiled in current.values()]
+        return [compiled for _, compiled in self._policies.values()]
 
 
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:

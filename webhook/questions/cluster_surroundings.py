@@ -21,7 +21,7 @@ from webhook.placement.nodes import Node, by_name
 from webhook.placement.pod_requests import add_requests, requests
 from webhook.questions.dry_run import read_running_plugins
 from webhook.questions.objects import default_priority_class, namespaces_among
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:

@@ -114,7 +114,7 @@ class _Search:
         if not self._chosen:
             return
         texts_by_members: dict[tuple[Demand, ...], list[str]] = {}
-        for pods in filter(self._concerns_chosen, self._tables.pod_sets()):
+        for pods in self._sets():
             if self._effort.is_over:
                 break
             for members in self._minimal_groups(
@@ -127,14 +127,29 @@ class _Search:
             listed = texts[:1] if texts[0] == ALL_RUN_PODS.text else words or texts
             yield from self._if_chosen(members, listed)
 
-    def _concerns_chosen(self, pods: PodSet) -> bool:
-        """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
-        Also, once nothing is left to spend."""
-        if len(self._chosen) >= _POLICIES_EVALUATED_FIRST or not self._effort.spend(
-            self._match_work
-        ):
-            return True
-        return any(demand.holds_for(pods) for demand in self._chosen.values())
+    def _sets(self) -> Iterator[PodSet]:
+        """Yield the sets of pods for which one of the chosen holds.
+
+        All of them if the chosen are many, each of which is evaluated later, and once nothing is
+        left to spend.
+        """
+        if len(self._chosen) >= _POLICIES_EVALUATED_FIRST:
+            yield from self._tables.pod_sets()
+            return
+        demands = list(self._chosen.values())
+        work, spend = self._match_work, self._effort.spend
+        for pods in self._tables.pod_sets():
+            if not spend(work):
+                yield pods
+                continue
+            for demand in demands:
+                # Of most sets the match alone tells.
+                policy = demand.policy
+                if (policy.match.covers(pods.reach) or policy is pods.policy) and (
+                    demand.holds_for(pods)
+                ):
+                    yield pods
+                    break
 
     def _if_chosen(self, members: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
         if any(demand.policy in self._chosen for demand in members) and self._effort.spend(

@@ -7,9 +7,11 @@ has lost to another one in the same place. Exceptions do not count, because they
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from webhook.placement import node_affinity
 from webhook.placement.settings import is_selector
@@ -18,7 +20,6 @@ from webhook.policy.node_settings import limits
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from webhook.judgement.together.located_settings import RankedSetting
     from webhook.judgement.together.policy_view import Policy
@@ -28,19 +29,35 @@ if TYPE_CHECKING:
     _Rank = tuple[int, tuple[int, str]]
 
 
+K = TypeVar("K")
+T = TypeVar("T")
+
+
 class Shadows:
     """The settings of all policies. What only some checks need is computed for the first one."""
 
-    def __init__(self, policies: Iterable[Policy]) -> None:
-        self._settings = [ranked for policy in policies for ranked in policy.ranked]
-        self._sorted: set[Hashable] = set()
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        before: Shadows | None = None,
+        gone: Iterable[Policy] = (),
+    ) -> None:
+        """With `before`, have its settings too, without those of the policies that are gone."""
+        new, removed = _settings_of(policies), _settings_of(gone)
+        self.by_key: dict[Hashable, list[RankedSetting]] = changed_groups(
+            before.by_key if before else {}, new, removed
+        )
+        # The keys whose settings are in the order in which they are folded; whether one of a key's
+        # settings accepts some values.
+        changed = {key for key, _ in (*new, *removed)}
+        self.in_order: set[Hashable] = before.in_order - changed if before else set()
+        self.accepting: dict[Hashable, bool] = dict(before.accepting) if before else {}
+        for key in changed:
+            self.accepting.pop(key, None)
 
-    @cached_property
-    def _by_key(self) -> Mapping[Hashable, list[RankedSetting]]:
-        settings_by_key: dict[Hashable, list[RankedSetting]] = {}
-        for ranked in self._settings:
-            settings_by_key.setdefault(ranked.identity, []).append(ranked)
-        return settings_by_key
+    @property
+    def _settings(self) -> Iterator[RankedSetting]:
+        return itertools.chain.from_iterable(self.by_key.values())
 
     @cached_property
     def _with_terms(self) -> Sequence[RankedSetting]:
@@ -61,9 +78,11 @@ class Shadows:
         conditions = {ranked.text: ranked.terms for ranked in self._with_terms}
         return _few(conditions.values())
 
-    @cached_property
-    def _some_accepted(self) -> AbstractSet[Hashable]:
-        return {ranked.identity for ranked in self._settings if ranked.located.setting.accepts_some}
+    def _accepts_some(self, key: Hashable) -> bool:
+        if key not in self.accepting:
+            settings = (ranked.located.setting for ranked in self.by_key[key])
+            self.accepting[key] = any(setting.accepts_some for setting in settings)
+        return self.accepting[key]
 
     def findings_about(self, policy: Policy) -> Iterator[tuple[Policy, Finding]]:
         """Yield settings of the policy that never take effect, after the policy."""
@@ -87,10 +106,10 @@ class Shadows:
 
     def _rivals(self, ranked: RankedSetting) -> Sequence[RankedSetting]:
         """Return the settings of what it sets, the first that is folded first."""
-        rivals, key = self._by_key[ranked.identity], ranked.identity
-        if key not in self._sorted:
-            rivals.sort(key=lambda rival: rival.rank)
-            self._sorted.add(key)
+        rivals, key = self.by_key[ranked.identity], ranked.identity
+        if key not in self.in_order:
+            rivals.sort(key=attrgetter("rank"))
+            self.in_order.add(key)
         return rivals
 
     def _winner(self, ranked: RankedSetting) -> RankedSetting | None:
@@ -112,7 +131,7 @@ class Shadows:
         return (
             not setting.agrees(before)
             and self._never_dropped(rival)
-            and setting.loses_to(before, some_accepted=ranked.identity in self._some_accepted)
+            and setting.loses_to(before, some_accepted=self._accepts_some(ranked.identity))
         )
 
     def _never_dropped(self, ranked: RankedSetting) -> bool:
@@ -133,6 +152,34 @@ class Shadows:
             and not _is_limited(self._first, ranked)
             and node_affinity.satisfiable(limits(setting), {})
         )
+
+
+def _settings_of(policies: Iterable[Policy]) -> list[tuple[Hashable, RankedSetting]]:
+    return [(ranked.identity, ranked) for policy in policies for ranked in policy.ranked]
+
+
+def changed_groups(
+    groups: Mapping[K, list[T]], new: Iterable[tuple[K, T]], gone: Iterable[tuple[K, T]] = ()
+) -> dict[K, list[T]]:
+    """Return groups of values by key, with the new ones and without those gone.
+
+    The lists that do not change are shared.
+    """
+    result = dict(groups)
+    gone_by_key: dict[K, set[int]] = {}
+    for key, value in gone:
+        gone_by_key.setdefault(key, set()).add(id(value))
+    for key, gone_ids in gone_by_key.items():
+        left = [value for value in result.pop(key) if id(value) not in gone_ids]
+        if left:
+            result[key] = left
+    changed = set(gone_by_key)
+    for key, value in new:
+        if key not in changed:
+            changed.add(key)
+            result[key] = [*result.get(key, ())]
+        result.setdefault(key, []).append(value)
+    return result
 
 
 def _first_ranks(settings: Iterable[RankedSetting]) -> dict[str, _Rank]:

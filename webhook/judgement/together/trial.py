@@ -127,15 +127,15 @@ class Trial:
         if self._effort.refused > refused:
             self._unchecked[policy.name] = policy
 
-    def _candidates(self, policy: Policy) -> Iterator[Policy]:
-        """Yield the policies of other settings that may conflict with it, in their order."""
+    def _candidates(self, policy: Policy) -> Sequence[Policy]:
+        """Return the policies of other settings that may conflict with it, in their order."""
         by_key = self._tables.by_conflict_key
-        positions = set[int]().union(*(by_key[key] for key in policy.conflict_keys))
+        near: set[Policy] = set()
+        near.update(*(by_key[key] for key in policy.conflict_keys))
         if self._pods.knows_nodes and policy.concerns_nodes:
-            positions.update(self._tables.concerning_nodes)
-        for position in sorted(positions):
-            if self._policies[position].settings_text != policy.settings_text:
-                yield self._policies[position]
+            near.update(self._tables.concerning_nodes)
+        others = [other for other in near if other.settings_text != policy.settings_text]
+        return sorted(others, key=self._tables.places.__getitem__)
 
     def _share_pods(self, first: Policy, second: Policy) -> bool:
         """Return whether a pod may get settings of both; False, if there is no time."""
