@@ -29,7 +29,7 @@ def limited_class(document: Json) -> Json:
 
 
 LIMITED = [limited_class(each) for each in CLASSES]
-NODES = [
+NODES: list[Json] = [
     {"metadata": {"name": "other", "labels": dict(zip(WORLD, values, strict=True))}, "spec": {}}
     for values in itertools.product(*WORLD.values())
 ]
