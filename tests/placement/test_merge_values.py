@@ -69,7 +69,7 @@ def test_an_author_chooses_among_the_values(
     [
         ({"nodeSelector": {"gpu": "l4"}}, GPU, ("nodeSelector[gpu] is 'l4'", "a100, h100")),
         ({}, {**GPU, "stated": True}, ("says nothing about nodeSelector[gpu]", "a100, h100")),
-        ({"affinity": affinity(listed("l4"))}, GPU, ("nodeSelector[gpu]", "'l4'")),
+        ({"affinity": affinity(listed("l4"))}, GPU, ("affinity allows gpu", "'l4'")),
         ({"priorityClassName": "high"}, LOW, ("priorityClassName is 'high'", "allowed: low")),
         ({}, {**LOW, "stated": True}, ("says nothing about priorityClassName", "allowed: low")),
     ],
