@@ -117,12 +117,14 @@ FAILS_OPEN: Final = f"{GROUP}/fails-open"
 POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 
 # ValidatingAdmissionPolicies: for pods that bypassed a webhook that fails open, for tolerations
-# that are added later, for nodeName, for authors of Runs, and for the account of doctor.
+# that are added later, for nodeName, for authors of Runs, for labels of namespaces, and for the
+# account of doctor.
 GUARDS: Final = "fairlead-"  # how the names of all of them begin
 STAMP_GUARD: Final = "fairlead-stamp"
 TOLERATIONS_GUARD: Final = "fairlead-tolerations"
 NODE_NAMES_GUARD: Final = "fairlead-node-names"
 RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
+NAMESPACE_LABELS_GUARD: Final = "fairlead-namespace-labels"
 DOCTOR: Final = "fairlead-doctor"
 
 # The resource of the Run kind.

@@ -16,7 +16,7 @@ from webhook.errors import NotExported
 from webhook.exported.documents import documents
 from webhook.exported.positioned_settings import placed_of
 from webhook.interception import webhooks
-from webhook.placement.settings import PlacementSetting
+from webhook.placement.placement_setting import PlacementSetting
 
 
 def problems(*specs: Json) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def covers(one: Json, two: Json) -> bool:
 
 def apart(one: Json, two: Json) -> bool:
     """Whether no pod meets both."""
-    return MatchedPods(match(one)).apart(MatchedPods(match(two)))
+    return MatchedPods(match(one)).is_disjoint(MatchedPods(match(two)))
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
     help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Reports policies "
     "that leave none of these nodes.",
 )
+@click.option(
+    "--namespaces",
+    type=WhereType(folders=False),
+    metavar="FILE",
+    help="What `kubectl get ns -o yaml` (or json) prints, or `cluster`. Checks the values that "
+    "policies take from their labels.",
+)
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
 @click.option(
     "--rollback-to",
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 def command(
     paths: tuple[Where, ...],
     nodes: Where | None,
+    namespaces: Where | None,
     strict: bool,
     rollback_to: str,
     kubeconfig: Kubeconfig,
@@ -79,7 +87,7 @@ def command(
 
     from webhook.questions import policy_check as check_report
 
-    given = check_report.read_input(paths, nodes, kubeconfig)
+    given = check_report.read_input(paths, nodes, namespaces, kubeconfig)
     checked = check_report.check(given, datetime.now(UTC), rollback_to=rollback_to)
     if checked is None:
         where = ", ".join(map(str, paths))

@@ -177,13 +177,13 @@ class ReceivedPod(NamedTuple):
 
     @property
     def replica(self) -> Replica:
-        """What splits and fallbacks depend on.
+        """What splits, fallbacks, and values from the namespace depend on.
 
         A StatefulSet's pod without an index has its ordinal as position, if it is marked itself: a
         notebook is no replica of a role.
         """
-        identity = self.identity
+        identity, arrival = self.identity, self.arrival
         position = identity.replica_index
         if position is None and identity.marked_itself:
-            position = ordinal_of(self.arrival, self.original.labels)
-        return Replica(position, identity.replicas, self.arrival.history)
+            position = ordinal_of(arrival, self.original.labels)
+        return Replica(position, identity.replicas, arrival.history, arrival.namespace_labels)

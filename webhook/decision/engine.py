@@ -13,11 +13,13 @@ from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement, spares_daem
 from webhook.decision.decision import Audited, Decision, ReceivedPod
 from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.fields import field_of
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
 from webhook.placement.owner_selector import STATEFUL_SET
 from webhook.placement.plugin_tolerations import Facts, default_tolerations_of
-from webhook.placement.settings import AllowedSetting, CapacitySetting, MemberSetting, field_of
+from webhook.placement.settings import AllowedSetting, MemberSetting
 from webhook.placement.split import needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject

@@ -36,6 +36,7 @@ class Replicas:
     doubts:          warnings about the template
     nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
     room:            how many pods of the whole object can run at one time; `with_room` sets it
+    shows_room:      whether the answer has it: that of the first pods of each object
     """
 
     template: PodTemplate
@@ -46,6 +47,7 @@ class Replicas:
     doubts: Sequence[str] = ()
     nodes: Sequence[str] = ()
     room: ObjectRoom | None = None
+    shows_room: bool = True
 
     @property
     def arrival(self) -> Arrival:

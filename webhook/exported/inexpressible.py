@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.exported import plain_fields_cel, tolerations_cel
 from webhook.exported.positioned_settings import of_type
 from webhook.placement import label_values, node_affinity
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.settings import (
     AllowedSetting,
-    CapacitySetting,
     MemberSetting,
     RequiredSetting,
     TolerationSetting,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.exported.positioned_settings import Enforced, Placed, PositionedSettings
     from webhook.placement.bundle import NodeSetting
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.shapes import Term
 
 # A JSON patch made in CEL has numbers as floats of 64 bits.
@@ -151,7 +151,7 @@ def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
     for number, (at, setting) in enumerate(mine):
         for other_at, other in mine[:number]:
             if (
-                reach.apart(at, other_at)
+                reach.is_disjoint(at, other_at)
                 or _alternatives(other, setting)
                 or _harmless(other, setting)
             ):
@@ -174,8 +174,8 @@ class _Reach:
             [MatchedPods(block) for block in policy.exclude] for policy in placed.policies
         ]
 
-    def apart(self, first: int, second: int) -> bool:
-        return self._matched[first].apart(self._matched[second]) or any(
+    def is_disjoint(self, first: int, second: int) -> bool:
+        return self._matched[first].is_disjoint(self._matched[second]) or any(
             block.covers(self._matched[matching])
             for excluding, matching in ((first, second), (second, first))
             for block in self._excluded[excluding]
@@ -197,7 +197,7 @@ def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Ite
             setting.is_default
             and setting.mode.tolerates
             and any(
-                keys & capacity.keys and not reach.apart(at, writer_at)
+                keys & capacity.keys and not reach.is_disjoint(at, writer_at)
                 for writer_at, keys in writers
             )
         ):
@@ -208,7 +208,7 @@ def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Ite
                 for toleration in capacity.tolerations
                 if not any(pattern.allows(toleration) for pattern in allowed.patterns)
             ]
-            if refused and not reach.apart(at, list_at):
+            if refused and not reach.is_disjoint(at, list_at):
                 yield _describe_gap(
                     setting,
                     f"exported policies check allowedTolerations of policy {allowed.policy} in "

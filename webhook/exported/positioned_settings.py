@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from webhook.exported import cel
-from webhook.placement.settings import PARTS, PlacementSetting
+from webhook.placement.placement_setting import PARTS, PlacementSetting
 from webhook.placement.split import needs_replicas
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents

@@ -100,7 +100,8 @@ def called(place: str) -> str:
 
 
 def _with_object(objects: Mapping[str, bytes], place: str, text: bytes | None) -> dict[str, bytes]:
-    result = {key: content for key, content in objects.items() if key != place}
+    result = dict(objects)
+    result.pop(place, None)
     return result if text is None else {**result, place: text}
 
 

@@ -27,6 +27,7 @@ from webhook.placement import (
 )
 from webhook.placement.bundle import conjoined
 from webhook.placement.fields import SCALARS
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
@@ -128,6 +129,9 @@ def _with_nodes(
         pod = merge_tolerations.allowed(bundle, pod, asked, context, ledger)
     if bundle.of(ValuesSetting):
         merge_values.judge(bundle, pod, asked, context, ledger)
+    for setting in bundle.of(NamespaceSetting):
+        if setting.part == "requirements" or not (context.kept or pod.node_name):
+            ledger.reject(setting, setting.missing)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if context.kept or pod.node_name:
         merge_verdict.judge_node(bundle, pod, context.node, ledger)

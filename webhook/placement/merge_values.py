@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from webhook.placement.bundle import Bundle
+    from webhook.placement.capacity_setting import CapacitySetting
     from webhook.placement.merge import MergeContext
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import CapacitySetting
     from webhook.placement.shapes import Term
     from webhook.placement.trace import Ledger
 

@@ -18,7 +18,7 @@ from webhook.strict import Strict, guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.placement.schema.placement import PlacementModel
+    from webhook.placement.schema.placement import PlacementModel, PolicyPlacement
     from webhook.placement.schema.scheduling import Affinity, Toleration
     from webhook.placement.schema.selectors import LabelSelectorRequirement, NodeSelectorRequirement
     from webhook.policy.findings import Path
@@ -141,9 +141,11 @@ def _written_fields(model: Strict) -> Iterator[tuple[str, object]]:
             yield field.serialization_alias or name, getattr(model, name)
 
 
-def _placement(placement: PlacementModel, at: Path) -> Iterator[Caution]:
+def _placement(placement: PolicyPlacement, at: Path) -> Iterator[Caution]:
     for key in placement.node_selector or ():
         yield from _single_node(key, (*at, "nodeSelector", key))
+    for index, entry in enumerate(placement.node_selector_from or ()):
+        yield from _single_node(entry.key, (*at, "nodeSelectorFrom", index, "key"))
     for index, toleration in enumerate(placement.tolerations or ()):
         yield from _toleration(toleration, (*at, "tolerations", index))
     for key in placement.annotations or ():
@@ -238,7 +240,7 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
             yield _matches_nothing(("exclude", at, field), f"the block excludes no pod: {why}")
     if spec.rollout:
         rollout = MatchedPods(Match(namespaces=spec.rollout.namespaces))
-        if rollout.apart(MatchedPods(match)):
+        if rollout.is_disjoint(MatchedPods(match)):
             what = "the policy is enforced for no pod: it matches in other namespaces only"
             yield _matches_nothing(("rollout", "namespaces"), what)
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import capacity as classes_of
 from webhook.placement.capacity import Mode
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fallback import Fallback
 from webhook.placement.fields import MAPS, SCALARS
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.schema.placement import Requirements
 from webhook.placement.settings import (
     AllowedSetting,
-    CapacitySetting,
     ListSetting,
     MemberSetting,
-    PlacementSetting,
     RequiredSetting,
     ScalarSetting,
     SpreadSetting,
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.placement_setting import Part, PlacementSetting
     from webhook.placement.schema.placement import Fallback as FallbackModel
     from webhook.placement.schema.placement import PolicyPlacement
-    from webhook.placement.settings import Part
+    from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.findings import Path
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
@@ -108,6 +109,7 @@ def _of_part(
             )
     for toleration in raw.get("tolerations", []):
         yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
+    yield from _from_namespace(policy, part, raw, if_null=if_null)
     if isinstance(placement, Requirements):
         yield from _of_authors(policy, part, placement)
     affinity = raw.get("affinity", {})
@@ -160,6 +162,39 @@ def _of_authors(policy: str, part: Part, placement: Requirements) -> Iterator[Pl
         )
 
 
+def _from_namespace(
+    policy: str, part: Part, raw: Mapping[str, Any], *, if_null: bool
+) -> Iterator[NamespaceSetting]:
+    examples: list[tuple[JsonObject, int, MemberSetting | TolerationSetting]] = []
+    for at, entry in enumerate(raw.get("nodeSelectorFrom", [])):
+        member = MemberSetting(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            map="nodeSelector",
+            key=entry["key"],
+            value="",
+        )
+        examples.append((entry, at, member))
+    for at, entry in enumerate(raw.get("tolerationsFrom", [])):
+        key, effect = entry["key"], entry["effect"]
+        toleration: Toleration = {"key": key, "operator": "Equal", "value": "", "effect": effect}
+        tolerated = TolerationSetting(
+            policy=policy, part=part, if_null=if_null, toleration=toleration
+        )
+        examples.append((entry, at, tolerated))
+    for entry, at, example in examples:
+        yield NamespaceSetting(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            example=example,
+            label=entry["namespaceLabel"],
+            default=entry.get("default", ""),
+            position=at,
+        )
+
+
 def _fallback(given: FallbackModel | None) -> Fallback | None:
     if given is None:
         return None
@@ -177,7 +212,7 @@ def located(settings: Iterable[PlacementSetting]) -> Iterator[tuple[PlacementSet
     counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
     for setting in settings:
         kind = (setting.part, type(setting))
-        place = setting.place or (setting.row.name, counts[kind])
+        place = (setting.origin or setting).place or (setting.row.name, counts[kind])
         yield setting, ("spec", setting.part, *place)
         counts[kind] += 1
 

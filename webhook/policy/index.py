@@ -268,13 +268,13 @@ class IndexCache:
         A new one takes as long as to try all policies with some ten pods.
         """
         index, position_by_id, _ = self._last
-        unindexed = [at for at, policy in enumerate(policies) if id(policy) not in position_by_id]
+        places = dict(zip(map(id, policies), range(len(policies)), strict=True))
+        unindexed = sorted([places[new] for new in places.keys() - position_by_id.keys()])
         gone = len(position_by_id) + len(unindexed) - len(policies)
-        places = {id(policy): at for at, policy in enumerate(policies)}
         if not position_by_id or max(gone, len(unindexed)) > MOST_UNINDEXED:
             index, position_by_id, unindexed = Index(matches()), places, []
             self._last = index, position_by_id, policies
-        return MovedIndex(index, [places.get(policy_id) for policy_id in position_by_id], unindexed)
+        return MovedIndex(index, [*map(places.get, position_by_id)], unindexed)
 
 
 _EMPTY: Final = Index(())

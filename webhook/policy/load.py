@@ -17,7 +17,6 @@ from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content, hash_of
-from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
 
@@ -85,14 +84,18 @@ def judge_documents(
     good = documents.documents
     referring = [(document, document.derive(_references)) for document in good]
     names_of_kinds = {references.key for _, references in referring}
+    # Few of the documents: policies are looked at once, and not for each kind.
     of_kind: dict[str, list[Document]] = {}
-    for document, references in referring:
-        of_kind.setdefault(references.key[0], []).append(document)
+    others = [(key, document) for document, (key, *_) in referring if key[0] != POLICY_KIND]
+    for (kind, _), document in others:
+        of_kind.setdefault(kind, []).append(document)
     # An invalid class is reported at the class, not where it is named.
-    named = documents.broken | names_of_kinds
-    class_names = {name for kind, name in named if kind == CLASS_KIND}
+    class_keys = {key for key, _ in others} | documents.broken
+    class_names = {name for kind, name in class_keys if kind == CLASS_KIND}
     classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), class_names)
     sources = of_kind.get(SOURCE_KIND, ())
+    exceptions = of_kind.get(EXCEPTION_KIND, ())
+    named = names_of_kinds | documents.broken if exceptions else ()
     findings = sorted(
         [
             *documents.findings,
@@ -102,10 +105,7 @@ def judge_documents(
             *source_faults(sources),
             *source_warnings(sources),
             *written_and_read(referring, table_of(sources)),
-            *unknown_policies(
-                of_kind.get(EXCEPTION_KIND, ()),
-                {name for kind, name in named if kind == POLICY_KIND},
-            ),
+            *unknown_policies(exceptions, {name for kind, name in named if kind == POLICY_KIND}),
         ]
     )
     return classes, findings
@@ -276,7 +276,7 @@ def _selected(document: Document) -> Sequence[tuple[str, str, Path]]:
     """Return what the selectors of a policy or an exception read of pods: whether labels or
     annotations, the key, and the path."""
     model = document.model
-    if isinstance(model, CapacityClassDocument | RunSource):
+    if not isinstance(model, PlacementPolicy | PlacementException):
         return ()
     excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
     blocks: list[tuple[Path, object]] = [

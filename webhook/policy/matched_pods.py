@@ -60,7 +60,7 @@ class _Names:
             any(includes(wide, name) for wide in self.globs) for name in others
         )
 
-    def apart(self, other: _Names) -> bool:
+    def is_disjoint(self, other: _Names) -> bool:
         """Return whether no name matches both."""
         if not self.literals.isdisjoint(other.literals):
             return False
@@ -158,7 +158,7 @@ class MatchedPods:
                 return False
         return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
-    def apart(self, other: MatchedPods) -> bool:
+    def is_disjoint(self, other: MatchedPods) -> bool:
         """Return whether no pod meets both blocks."""
         if {self._leads, other._leads} == {True, False}:
             return True
@@ -177,7 +177,7 @@ class MatchedPods:
             ):
                 return True
         for name, within in self._within.items():
-            if name in other._within and within.apart(other._within[name]):
+            if name in other._within and within.is_disjoint(other._within[name]):
                 return True
         if self._is_left_out_by(other) or other._is_left_out_by(self):
             return True

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, SUBDOMAIN, is_subdomain
+from webhook.placement.placement_setting import PARTS as IN_ORDER
+from webhook.placement.placement_setting import Part
 from webhook.placement.schema.placement import (
     Defaults,
     PlacementSettings,
@@ -29,8 +31,6 @@ from webhook.placement.schema.syntax import (
     crowded,
     span,
 )
-from webhook.placement.settings import PARTS as IN_ORDER
-from webhook.placement.settings import Part
 from webhook.placement.split import Share
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob

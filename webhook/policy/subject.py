@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.placement.pod_requests import in_nanos, requests
+from webhook.placement.quantity import NANOS, counted, format_quantity
 from webhook.placement.shapes import objects_in
 
 # The API server's default for a pod that names none.
@@ -75,6 +76,24 @@ def subject_of(
         in_nanos(requests(spec)) if "requests" in asked else _NOTHING,
         bool(spec.get("resourceClaims")),
     )
+
+
+def spec_of(subject: Subject) -> JsonObject:
+    """Return a v1.PodSpec with all that the subject has of one."""
+    requested = {name: quantity_of(subject, name) for name in sorted(subject.resources)}
+    claims = [{"name": "claim", "resourceClaimName": "claim"}] if subject.resource_claims else []
+    return {
+        "containers": [{"name": "main", "image": "i", "resources": {"requests": requested}}],
+        "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(subject.volumes)],
+        "serviceAccountName": subject.service_account,
+        **({"resourceClaims": claims} if claims else {}),
+    }
+
+
+def quantity_of(subject: Subject, resource: str) -> str:
+    """Return how much of a resource the subject requests, or "1" without an amount."""
+    amount = subject.requests.get(resource, NANOS)
+    return format_quantity(resource, counted(resource, amount))
 
 
 def resources(spec: JsonObject) -> frozenset[str]:

@@ -11,7 +11,8 @@ import click
 import webhook
 from webhook.controller.policies.report_documents import FIRST, NAME, SELECTOR, collection
 from webhook.errors import ClusterError, FairleadError
-from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
+from webhook.installation.doctor.cluster_reader import ClusterReader
+from webhook.installation.doctor.diagnose import CHECKS, diagnose
 from webhook.installation.doctor.result import document
 from webhook.questions.live import report
 from webhook.questions.live.focus import Focus
@@ -45,7 +46,7 @@ async def findings(client: Client, namespace: str) -> dict[str, Any]:
     within = (namespace,) if namespace else ()
     values: dict[str, Any] = {"trouble": "", "doctor": None}
     try:
-        reader = Reader(client, kinds)
+        reader = ClusterReader(client, kinds)
         state = await reader.read_cluster(datetime.now(UTC), webhook.__version__, within)
     except ClusterError as error:
         values["trouble"] = str(error)

@@ -15,10 +15,10 @@ from webhook.frameworks.table import WORKER_ZERO_LEADS
 from webhook.identity import identify
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
-from webhook.placement.quantity import NANOS, counted, format_quantity, unit_of
+from webhook.placement.quantity import NANOS, unit_of
 from webhook.policy import conditions
 from webhook.policy.matched_pods import requirements
-from webhook.policy.subject import Subject
+from webhook.policy.subject import Subject, quantity_of, spec_of
 from webhook.shortening import first_few
 
 if TYPE_CHECKING:
@@ -66,31 +66,17 @@ class Witness(NamedTuple):
 
     def manifest(self) -> JsonObject:
         """Return it as a v1.Pod."""
-        pod = self.subject
-        asked = {name: _quantity(pod, name) for name in sorted(pod.resources)}
-        spec: JsonObject = {
-            "containers": [{"name": "main", "image": "i", "resources": {"requests": asked}}],
-            "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(pod.volumes)],
-            "serviceAccountName": pod.service_account,
-        }
-        if pod.resource_claims:
-            spec["resourceClaims"] = [{"name": "claim", "resourceClaimName": "claim"}]
-        if self.system:
-            spec["os"] = {"name": self.system}
+        system = {"os": {"name": self.system}} if self.system else {}
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": "p",
-                "labels": dict(pod.labels),
-                "annotations": dict(pod.annotations),
+                "labels": dict(self.subject.labels),
+                "annotations": dict(self.subject.annotations),
             },
-            "spec": spec,
+            "spec": {**spec_of(self.subject), **system},
         }
-
-
-def _quantity(pod: Subject, resource: str) -> str:
-    return format_quantity(resource, counted(resource, pod.requests.get(resource, NANOS)))
 
 
 def _describe(field: MatchField, value: Any, pod: Subject) -> Sequence[str]:
@@ -103,13 +89,13 @@ def _describe(field: MatchField, value: Any, pod: Subject) -> Sequence[str]:
         case "labels":
             return [f"{key}={text}" for key, text in sorted(value.items())]
         case _ if field.subject == "resources":
-            texts = ((name, _quantity(pod, name)) for name in sorted(value))
+            texts = ((name, quantity_of(pod, name)) for name in sorted(value))
             return [name if text == "1" else f"{text} {name}" for name, text in texts]
     return sorted(value)
 
 
-def _pairs(labels: Mapping[str, str], but: str) -> str:
-    return first_few([f"{k}={v}" for k, v in sorted(labels.items()) if k != but], _NAMED)
+def _pairs(labels: Mapping[str, str], without: str) -> str:
+    return first_few([f"{k}={v}" for k, v in sorted(labels.items()) if k != without], _NAMED)
 
 
 class _Conditions(NamedTuple):
@@ -143,8 +129,8 @@ def find(policies: Sequence[Policy]) -> Witness | None:
     systems = {policy.system[1] for policy in policies if policy.system}
     if len(systems) > 1:
         return None
-    matches = [policy.wanted for policy in policies]
-    pod = find_subject(matches, [block for policy in policies for block in policy.unwanted])
+    matches = [policy.match_block for policy in policies]
+    pod = find_subject(matches, [block for policy in policies for block in policy.exclude_blocks])
     return None if pod is None else Witness(pod, next(iter(systems), ""))
 
 
@@ -179,10 +165,10 @@ def find_subject(matches: Sequence[WantedBlock], excludes: Sequence[WantedBlock]
         pod = None if leads else _build_subject(wanted)
         if pod is None or not all(match.holds(pod) for match in matches):
             continue
-        shut = next((exclusion for exclusion in excludes if exclusion.holds(pod)), None)
-        if shut is None:
+        excluding = next((exclusion for exclusion in excludes if exclusion.holds(pod)), None)
+        if excluding is None:
             return pod
-        left += reversed([wanted.beside(way) for way in _list_ways_around(shut.match)])
+        left += reversed([wanted.beside(way) for way in _list_ways_around(excluding.match)])
     return None
 
 
@@ -279,7 +265,9 @@ def _build_subject(wanted: _Conditions) -> Subject | None:
         elif field.form == "labels":
             named = field.name == "namespace_selector" and subject_fields["namespace"]
             parts = [requirement for name, requirement in wanted.labels if name == field.name]
-            subject_fields[field.subject] = _labels(parts, {_NAME_LABEL: named} if named else {})
+            subject_fields[field.subject] = _choose_labels(
+                parts, {_NAME_LABEL: named} if named else {}
+            )
     if None in subject_fields.values():
         return None
     if not any(
@@ -296,19 +284,19 @@ def _build_subject(wanted: _Conditions) -> Subject | None:
 
 
 def _choose_each(
-    field: MatchField, lists: Sequence[Sequence[str]], but: Sequence[str]
+    field: MatchField, lists: Sequence[Sequence[str]], refused: Sequence[str]
 ) -> frozenset[str] | None:
     """Return a value of each list, which the others do not match; None if one is not found."""
-    words, shut = set[str](), conditions.globs([*but])
+    words, shut = set[str](), conditions.globs([*refused])
     for listed in lists:
         usual = _USUAL_RESOURCES if any(map(conditions.is_glob, listed)) else ()
-        names_of_list = itertools.islice(_names([listed], usual), _MOST_NAMES)
+        names_of_list = itertools.islice(_candidate_names([listed], usual), _MOST_NAMES)
         fitting = (
             name
             for name in names_of_list
             if field.is_name(name)
             and conditions.globs(listed).match(name)
-            and not (but and shut.match(name))
+            and not (refused and shut.match(name))
         )
         word = next(fitting, None)
         if word is None:
@@ -350,14 +338,18 @@ def _choose_amounts(
     return None
 
 
-def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str, str] | None:
+def _choose_labels(
+    wanted: Sequence[Requirement], given: Mapping[str, str]
+) -> dict[str, str] | None:
     """Labels that meet all conditions, including the given labels; None if there are none."""
     by_key: dict[str, list[Requirement]] = {}
     for requirement in wanted:
         by_key.setdefault(requirement["key"], []).append(requirement)
     labels = dict(given)
     for key, group in by_key.items():
-        choices: Iterator[str | None] = iter([labels[key]]) if key in labels else _values(group)
+        choices: Iterator[str | None] = (
+            iter([labels[key]]) if key in labels else _candidate_values(group)
+        )
         fitting = (
             choice
             for choice in choices
@@ -372,7 +364,7 @@ def _labels(wanted: Sequence[Requirement], given: Mapping[str, str]) -> dict[str
     return labels
 
 
-def _values(group: Sequence[Requirement]) -> Iterator[str | None]:
+def _candidate_values(group: Sequence[Requirement]) -> Iterator[str | None]:
     """Candidates: no label, the values in the conditions, and another value."""
     yield None
     listed = [value for requirement in group for value in requirement.get("values") or ()]
@@ -385,26 +377,26 @@ def _choose_name(
 ) -> str | None:
     patterns = [conditions.globs(words) for words in lists]
     is_space = field.name == "namespaces"
-    shut = conditions.globs([*others, *(EXCLUDED_NAMESPACES if is_space else ())])
-    spoken = [
+    refused = conditions.globs([*others, *(EXCLUDED_NAMESPACES if is_space else ())])
+    labelled = [
         value
         for name, requirement in wanted.labels
         if is_space and name == "namespace_selector" and requirement["key"] == _NAME_LABEL
         for value in requirement.get("values") or ()
     ]
-    for name in itertools.islice(_names(lists, spoken), _MOST_NAMES):
+    for name in itertools.islice(_candidate_names(lists, labelled), _MOST_NAMES):
         if (
             field.is_name(name)
             and all(pattern.match(name) for pattern in patterns)
-            and not ((others or is_space) and shut.match(name))
+            and not ((others or is_space) and refused.match(name))
         ):
             return name
     return None
 
 
-def _names(lists: Sequence[Sequence[str]], spoken: Sequence[str]) -> Iterator[str]:
+def _candidate_names(lists: Sequence[Sequence[str]], labelled: Sequence[str]) -> Iterator[str]:
     """Candidate names: those in the conditions, some that match the globs, then others."""
-    yield from spoken
+    yield from labelled
     listed = [glob for globs in lists for glob in globs]
     globs = [word for word in listed if conditions.is_glob(word)]
     yield from (word for word in listed if not conditions.is_glob(word))

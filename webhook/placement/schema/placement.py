@@ -34,6 +34,7 @@ from webhook.strict import Problem, Strict, check, distinct, enum_field, optiona
 
 _ALL: Final = 100
 MAX_PATTERNS: Final = 64
+MAX_FROM: Final = 16
 _CAPACITY: Final = (
     "The pod's modes of capacity classes. Defaults apply unless the pod requests a mode of the "
     "class itself. Overrides apply, and remove what contradicts them. Requirements reject a "
@@ -291,6 +292,50 @@ class PlacementModel(Strict):
         return all(is_empty(getattr(self, name)) for name in given)
 
 
+class _FromNamespace(Strict):
+    """A value that a label of the pod's namespace gives."""
+
+    namespace_label: LabelKey = Field(
+        description="The label of the pod's namespace whose value is used."
+    )
+    default: Annotated[LabelValue, Field(min_length=1)] | None = optional(
+        "The value if the namespace does not have the label, or has it without a value. Without "
+        "this, defaults leave the entry out; overrides and requirements reject the pod."
+    )
+
+
+class NodeSelectorFrom(_FromNamespace):
+    """A nodeSelector key whose value is a label of the pod's namespace."""
+
+    key: LabelKey = Field(description="The label of the node.")
+
+
+class TolerationFrom(_FromNamespace):
+    """A toleration whose value is a label of the pod's namespace."""
+
+    key: LabelKey = Field(description="The taint's key.")
+    effect: Effect = Field(description="The taint's effect.")
+
+
+def _one_entry_a_key(entries: list[NodeSelectorFrom]) -> list[NodeSelectorFrom]:
+    return distinct(entries, [entry.key for entry in entries], ("key",), "the key")
+
+
+def _one_entry_a_taint(entries: list[TolerationFrom]) -> list[TolerationFrom]:
+    taints = [(entry.key, entry.effect) for entry in entries]
+    return distinct(entries, taints, (), "the pair of key and effect")
+
+
+def _keys_given_twice(given: Mapping[str, Any]) -> Iterator[Problem]:
+    entries, fixed = given.get("nodeSelectorFrom"), given.get("nodeSelector")
+    for at, entry in enumerate(entries if isinstance(entries, list) else ()):
+        key = entry.get("key") if isinstance(entry, dict) else None
+        if isinstance(fixed, dict) and key in fixed:
+            yield Problem(
+                ("nodeSelectorFrom", at, "key"), "is in nodeSelector too: keep one of the two"
+            )
+
+
 _Capacities: TypeAlias = Annotated[list[PolicyCapacity], AfterValidator(_one_setting_a_class)]
 
 
@@ -302,6 +347,18 @@ class PolicyPlacement(PlacementModel):
         _CAPACITY
     )
 
+    node_selector_from: (
+        Annotated[
+            list[NodeSelectorFrom], Field(max_length=MAX_FROM), AfterValidator(_one_entry_a_key)
+        ]
+        | None
+    ) = optional("nodeSelector keys with a label of the pod's namespace as their value.")
+    tolerations_from: (
+        Annotated[
+            list[TolerationFrom], Field(max_length=MAX_FROM), AfterValidator(_one_entry_a_taint)
+        ]
+        | None
+    ) = optional("Tolerations (operator Equal) with a label of the pod's namespace as their value.")
     split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = optional(
         "Capacity by share of each role's replicas, in the order of their indexes: "
         "first the shares with count, then those with percent, then one with the rest. A pod "
@@ -318,6 +375,7 @@ class PolicyPlacement(PlacementModel):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _split_problems(given)
+        yield from _keys_given_twice(given)
 
 
 class Defaults(PolicyPlacement):
