@@ -49,8 +49,6 @@ FIELD_RELEASES: Final = (
     FieldRelease(PolicyPlacement, "split", "0.2.0"),
     FieldRelease(PolicyPlacement, "nodeSelectorFrom", "0.2.0"),
     FieldRelease(PolicyPlacement, "tolerationsFrom", "0.2.0"),
-    FieldRelease(PolicyPlacement, "nodeSelectorFrom", "0.2.0"),
-    FieldRelease(PolicyPlacement, "tolerationsFrom", "0.2.0"),
     FieldRelease(PolicyCapacity, "fallback", "0.2.0"),
     FieldRelease(Requirements, "allowedTolerations", "0.2.0"),
     FieldRelease(Requirements, "values", "0.2.0"),
