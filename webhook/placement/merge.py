@@ -28,7 +28,7 @@ from webhook.placement import (
 from webhook.placement.bundle import conjoined
 from webhook.placement.fields import SCALARS
 from webhook.placement.namespace_setting import NamespaceSetting
-from webhook.placement.node_affinity import TooManyTerms
+from webhook.placement.node_affinity import TooManyTerms, satisfiable
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.settings import AllowedSetting, ValuesSetting
@@ -189,7 +189,6 @@ def _runs_only_on(capacity: CapacityClass, nodes: NodeChoice) -> bool:
         outside = conjoined(nodes.required, [capacity.outside])
     except TooManyTerms:
         return False
-    satisfiable = node_affinity.satisfiable
     return satisfiable(nodes.required, nodes.selector) and not satisfiable(outside, nodes.selector)
 
 
