@@ -55,17 +55,14 @@ def test_a_row_has_what_its_nodes_have_and_what_runs_request_there() -> None:
         ("example.com/gpu", "0", "4", 0),
     ]
     assert [square.state for square in rows[1].squares] == ["Running", "cordoned"]
-    assert [row.interruptible for row in rows] == [True, True]
-    firm = pool_rows([node("c", gpu="yes")], [], CLASSES, firm=["on-demand"])
-    assert [row.interruptible for row in firm] == [False]
 
 
 def test_waiting_pods_are_grouped_by_their_cause() -> None:
     """The cause of most pods first; what the scheduler says about preemption is no part of it."""
-    why = "0/3 nodes are available: 3 Insufficient cpu."
+    why = "0/3 nodes are available: 3 Insufficient cpu"
     pods = [
-        pod("a", "")._replace(why=f"{why} preemption: 0/3 nodes", since="2026-01-02T00:00:00Z"),
-        pod("b", "")._replace(why=f"{why} preemption: 1/3 nodes", since="2026-01-01T00:00:00Z"),
+        pod("a", "")._replace(why=f"{why}. preemption: 0/3 nodes", since="2026-01-02T00:00:00Z"),
+        pod("b", "")._replace(why=f"{why}. preemption: 1/3 nodes", since="2026-01-01T00:00:00Z"),
         pod("c", ""),
         pod("runs", "n"),
     ]

@@ -150,14 +150,14 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     alone = everything or len(replicas) <= _REPLICAS_WITH_A_LINE
     rows = [
         [
-            _names(group),
+            names_of(group),
             click.style(first.state, fg=_COLOURS.get(first.state)),
             nodes.pop() if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "",
             first.pool,
             first.capacity,
             note_of(first, now),
         ]
-        for group in ([[replica] for replica in replicas] if alone else _grouped(replicas, now))
+        for group in ([[replica] for replica in replicas] if alone else grouped(replicas, now))
         for first in group[:1]
         for nodes in [{replica.node for replica in group if replica.node}]
     ]
@@ -168,8 +168,8 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     return [[row[n] for n in kept] for row in (_headings(_REPLICA_HEAD), *rows)]
 
 
-def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
-    """Replicas that differ in nothing but index and node, those that are not fine first."""
+def grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
+    """Yield replicas that differ in nothing but index and node, those that are not fine first."""
     groups: dict[tuple[str, ...], list[Replica]] = {}
     for replica in replicas:
         alike = (note_of(replica, now), replica.role, replica.state, replica.pool, replica.capacity)
@@ -187,7 +187,8 @@ def note_of(replica: Replica, now: datetime) -> str:
     return "; ".join(filter(None, (note, history)))
 
 
-def _names(group: Sequence[Replica]) -> str:
+def names_of(group: Sequence[Replica]) -> str:
+    """Return the replicas of a group in a few words: `worker 0-3,7`."""
     first = group[0]
     if len(group) == 1:
         return first.name

@@ -23,12 +23,13 @@ from webhook.policy.feasibility import unreached
 from webhook.policy.node_settings import is_of
 from webhook.questions import policy_check as check_report
 from webhook.questions.cluster_surroundings import read_classes
+from webhook.run_client.report import INTERRUPTIBLE, summarize_labels
 from webhook.run_client.rows import on_classes
 from webhook.shortening import count_text, first_few
 from webhook.ui.watching import Watching
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.evaluation.result import SurveyResult
     from webhook.judgement.set_judgement import SetJudgement
@@ -52,7 +53,10 @@ _USUAL: Final = ("cpu", "memory", "pods")
 _NO_CLASS: Final = "no class"
 _UNKNOWN: Final = "class not known"
 # Labels that do not tell one pool from another.
-_OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
+_OF_EACH_NODE: Final = (
+    "kubernetes.io/hostname",
+    *(f"{beta}kubernetes.io/{key}" for beta in ("", "beta.") for key in ("os", "arch")),
+)
 
 
 class PodOfRun(NamedTuple):
@@ -68,10 +72,12 @@ class PodOfRun(NamedTuple):
 
 
 class NodeSquare(NamedTuple):
-    """A node in the picture of its pool. state: cordoned, free or used, by pods of runs."""
+    """A node in the picture of its pool. state: cordoned, free or Running, with pods of runs;
+    interruptible: by its labels."""
 
     title: str
     state: str
+    interruptible: bool
 
 
 class PoolRow(NamedTuple):
@@ -87,7 +93,6 @@ class PoolRow(NamedTuple):
     pods: int
     resources: Sequence[tuple[str, str, str, float]]
     squares: Sequence[NodeSquare] = ()
-    interruptible: bool = True
 
 
 class Cause(NamedTuple):
@@ -188,18 +193,11 @@ class Pools(Watching):
         nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         pods = list(self.pods.items().values())
         waiting = causes_of(pods)
-        firm = [
-            watched_class.metadata.name
-            for watched_class in self._health.classes.items().values()
-            if watched_class.spec.interruptible is False
-        ]
         return {
             "answer": answer_of(waiting),
-            "pools": pool_rows(
-                nodes, pods, _classes(judged), _NO_CLASS if judged else _UNKNOWN, firm
-            ),
+            "pools": pool_rows(nodes, pods, _classes(judged), _NO_CLASS if judged else _UNKNOWN),
             "empty": _empty(judged),
-            "unreached": [(node_group.count, _taints(node_group.node)) for node_group in unknown],
+            "unreached": _by_taints(unknown),
             "findings": judged.findings if judged else None,
             "notes": notes,
             "waiting": waiting[:MOST_CAUSES],
@@ -216,6 +214,14 @@ def _judged(
     if judged and judged.policies and judged.policies.policies:
         unknown = unreached(judged.policies, nodes, classes.get("RuntimeClass", {}))
     return judged, list(check_report.notes(given, judged)) if judged else [], unknown
+
+
+def _by_taints(groups: Iterable[Alike]) -> list[tuple[int, str]]:
+    """Return how many nodes have which taints, most nodes first."""
+    counts = Counter[str]()
+    for group in groups:
+        counts[_taints(group.node)] += group.count
+    return [(count, taints) for taints, count in counts.most_common()]
 
 
 def _taints(node: Node) -> str:
@@ -240,12 +246,13 @@ def _empty(judged: SetJudgement | None) -> list[str]:
 def causes_of(pods: Iterable[PodOfRun]) -> list[Cause]:
     """Return why pods have no node, the cause of most pods first.
 
-    Of the scheduler's message, what it says about preemption is no part of the cause.
+    Of the scheduler's message, its further sentences are no part of the cause: they are about
+    preemption.
     """
     by_cause: dict[str, list[PodOfRun]] = {}
     for pod in pods:
         if not pod.node:
-            by_cause.setdefault(pod.why.partition(" preemption: ")[0], []).append(pod)
+            by_cause.setdefault(pod.why.partition(". ")[0], []).append(pod)
     causes = []
     for why, waiting in by_cause.items():
         runs = sorted({f"{pod.namespace}/{pod.run}" for pod in waiting if pod.run})
@@ -262,8 +269,7 @@ def answer_of(causes: Sequence[Cause]) -> str:
     verb = "waits" if count == 1 else "wait"
     text = f"{count_text(count, 'pod')} of runs {verb} for a node"
     why = causes[0].why or "the scheduler has not said why yet"
-    most = "" if len(causes) == 1 else f"{causes[0].pods:,} of them: "
-    return f"{text}: {most}{why}"
+    return f"{text}{'' if len(causes) == 1 else f'; {causes[0].pods:,} of them'}: {why}"
 
 
 def pool_rows(
@@ -271,12 +277,8 @@ def pool_rows(
     pods: Iterable[PodOfRun],
     classes: Sequence[CapacityClass],
     without: str = _NO_CLASS,
-    firm: Collection[str] = (),
 ) -> list[PoolRow]:
-    """Return a row for each combination of classes that a node has; `without` for none.
-
-    firm: classes whose nodes are not taken away.
-    """
+    """Return a row for each combination of classes that a node has; `without` for none."""
     nodes = list(nodes)
     of_node: dict[str, str] = {}
     allocatable: dict[str, Counter[str]] = {}
@@ -303,7 +305,8 @@ def pool_rows(
         state = "cordoned" if node.unschedulable else "Running" if here else "free"
         text = f"{node.name}: {count_text(here, 'pod')} of runs"
         text += ", cordoned" if node.unschedulable else ""
-        squares[of_node[node.name]].append(NodeSquare(text, state))
+        interruptible = summarize_labels(node.labels).capacity in INTERRUPTIBLE
+        squares[of_node[node.name]].append(NodeSquare(text, state, interruptible))
     return [
         PoolRow(
             title,
@@ -321,7 +324,6 @@ def pool_rows(
                 if allocatable[title][key]
             ],
             squares[title][:MOST_SQUARES],
-            title == without or not any(name in firm for name in title.split(", ")),
         )
         for title in sorted(count)
     ]

@@ -17,7 +17,7 @@ from webhook.run_client.log_reading import LogReader
 from webhook.run_client.log_sources import LogSelection, check_selection, find_sources, without_pods
 from webhook.run_client.report import INTERRUPTIBLE, Report, fetch
 from webhook.run_client.rows import Row, row_of
-from webhook.run_client.status_text import message_of, note_of, where_of
+from webhook.run_client.status_text import grouped, message_of, names_of, note_of, where_of
 from webhook.run_client.submit import runs_path
 from webhook.times import format_span, to_second
 from webhook.ui.paging import paged
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 PAGE: Final = 100
 # Replicas of a role that have a square each.
 MOST_SQUARES: Final = 2000
+# Groups of replicas that need attention.
+MOST_GROUPS: Final = 100
 # Lines of a log, and characters of each.
 LAST_LINES: Final = 500
 _LOG_LINE_MAX_CHARACTERS: Final = 2000
@@ -90,6 +92,11 @@ class Runs(Watching):
             "roles": _by_role(report),
             "settings": setting_rows(report.settings),
             "notes": {replica.name: note_of(replica, now) for replica in report.replicas},
+            "waiting": [
+                (group[0], names_of(group))
+                for group in grouped(report.replicas, now)
+                if not group[0].fine
+            ][:MOST_GROUPS],
             "timeline": timeline.svg(report, now),
             "timeline_legend": timeline.LEGEND,
             "ready": _ready(report),
