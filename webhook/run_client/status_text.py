@@ -98,7 +98,17 @@ def message_of(report: Report, now: datetime) -> str:
     if not report.status.observed_generation:
         return describe_unreconciled(report.created, now)
     behind = " (its last change has not been reconciled yet)" if report.behind else ""
-    return harmless(report.status.message) + behind
+    return harmless(report.status.message) + _not_ready(report) + behind
+
+
+def _not_ready(report: Report) -> str:
+    """Return how many replicas are ready, if all run and not all are."""
+    roles = report.status.replicas.values()
+    ready = sum(counts.ready for counts in roles)
+    wanted = sum(counts.desired - counts.succeeded for counts in roles)
+    if report.status.phase != "Running" or ready >= wanted:
+        return ""
+    return f"; {ready:,} of {wanted:,} are ready"
 
 
 def describe_unreconciled(created: str, now: datetime) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ from webhook.text.html import html_templates
 from webhook.ui import playground, runs
 from webhook.ui.assets import Assets
 from webhook.ui.change import Changes
-from webhook.ui.findings import explained, findings
+from webhook.ui.findings import explained, findings, placement_in_force
 from webhook.ui.playground import MOST_BYTES, Question, Texts
 from webhook.ui.pools import Pools
 from webhook.ui.runs import Runs
@@ -53,6 +55,8 @@ SECONDS: Final = 30.0
 _TOO_LONG: Final = (
     f"the texts have over {MOST_BYTES // 1024} KiB: fairlead preview, explain and diff take more"
 )
+# Seconds after which it is read again whether placement is in force.
+_PLACEMENT_SECONDS: Final = 30.0
 # Seconds until the first look at a page is answered, whether all is read or not.
 _FIRST_LOOK_SECONDS: Final = 5.0
 _FOLDER: Final = Path(__file__).parent
@@ -103,6 +107,8 @@ class Pages:
         self._runs: Runs
         self._pools: Pools
         self._shown = ShownParts()
+        self._placement = ("unknown", "")
+        self._placement_read = -math.inf
         self._assets = Assets(_FOLDER / "static")
         self._templates = html_templates(_FOLDER / "templates")
         live = (
@@ -333,7 +339,11 @@ class Pages:
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
-        return {"trouble": self._pools.trouble, **await self._pools.overview()}
+        if time.monotonic() - self._placement_read > _PLACEMENT_SECONDS:
+            self._placement = await placement_in_force(self._pools.client)
+            self._placement_read = time.monotonic()
+        overview = await self._pools.overview()
+        return {"trouble": self._pools.trouble, "placement": self._placement, **overview}
 
 
 async def _schema(_request: Request) -> Response:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from webhook.kube.client import Client
     from webhook.questions.live.live_pods import LivePod
 
+# Checks by which placement is in force.
+_OF_PLACEMENT: Final = ("interception", "end to end", "endpoints", "policies")
 # Results of reports that are shown.
 MAX_RESULTS: Final = 500
 
@@ -56,6 +58,23 @@ async def findings(client: Client, namespace: str) -> dict[str, Any]:
     else:
         values["doctor"] = document(diagnose(state))
     return {**values, **await _reports(client, namespace)}
+
+
+async def placement_in_force(client: Client) -> tuple[str, str]:
+    """Return whether pods of runs are placed, in a word and a sentence: what doctor finds of it."""
+    checks = [check for check in CHECKS if check.name in _OF_PLACEMENT]
+    kinds = {kind for check in checks for kind in check.reads}
+    try:
+        state = await Reader(client, kinds).read_cluster(datetime.now(UTC), webhook.__version__, ())
+    except ClusterError as error:
+        return "unknown", str(error)
+    made = document([outcome for outcome in diagnose(state) if outcome.name in _OF_PLACEMENT])
+    for finding in made["findings"]:
+        if finding["severity"] != "note":
+            return finding["severity"], finding["message"]
+    if made["unread"]:
+        return "unknown", f"could not read {made['unread'][0]['what']}: {made['unread'][0]['why']}"
+    return "in force", f"fairlead doctor, {', '.join(made['ok'])}: {made['answer']}"
 
 
 async def _reports(client: Client, namespace: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 "use strict";
 
 const names = ["policies", "manifests", "nodes"];
-const pause = 60;
+const pause = 25;
 // Bytes that the texts of an address may have: more than a person writes, and few for a tab.
 const mostBytes = 4 * 1024 * 1024;
 // Bytes that are unpacked at a time. Each is a thousand at most then (RFC 1951), and a browser unpacks
