@@ -104,12 +104,12 @@ def test_axe_finds_nothing(
     live = create_run(run_space, "mnist", framework="pytorch", replicas=replicas)
     failed = create_run(run_space, "resnet", framework="pytorch", backoffLimit=0)
     failed.until_phase("Running")
-    failed.ends("master-0", 1, message="no")
-    failed.until_phase("Failed")
     live.until_phase("Running")
-    live.ends("worker-2", 1, message="loss is NaN")
     # No webhook runs here; the page of the cluster has the pods that one has stamped.
     run_space.kubectl("annotate", "pods", "--all", f"{names.PLACEMENT}={{}}")
+    failed.ends("master-0", 1, message="no")
+    failed.until_phase("Failed")
+    live.ends("worker-2", 1, message="loss is NaN")
     context = browser.new_context(color_scheme=scheme)
     one = f"/runs/{run_space.name}/mnist"
     try:

@@ -98,7 +98,7 @@ class Pages:
     )
     # For what a key does not wait for.
     slow_worker: Worker[Question, Answer] = field(
-        default_factory=lambda: Worker(playground.answer, SECONDS)
+        default_factory=lambda: Worker(playground.answer, SECONDS, yields=True)
     )
 
     def __post_init__(self) -> None:
@@ -219,17 +219,20 @@ class Pages:
         if question.part == "change":
             return JSONResponse({"html": self._page("answer_change.html", values)})
         findings = Counter(mark.severity for mark in answer.marks)
-        verdict = {"verdict": answer.verdict, "texts": WORDS, "findings": findings.items()}
+        checks = {"findings": findings.items(), "whole": answer.whole}
         of_marks = {
             "marks": [mark._asdict() for mark in answer.marks],
-            "verdict": self._page("verdict.html", verdict | {"whole": answer.whole}),
+            "checks": self._page("checks.html", checks),
             "findings": self._page("marks.html", values),
         }
         if question.part == "findings":
             return JSONResponse(of_marks)
-        html = self._page("answer.html", values)
+        parts = {
+            "html": self._page("answer.html", values),
+            "verdict": self._page("verdict.html", {"verdict": answer.verdict, "texts": WORDS}),
+        }
         state = {"differs": answer.differs, "whole": answer.whole}
-        return JSONResponse({**of_marks, **state, "html": html})
+        return JSONResponse({**of_marks, **state, **parts})
 
     async def compare(self, request: Request) -> Response:
         """Compare what the form asks for, and lead to the page of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -15,6 +16,7 @@ from webhook import names
 from webhook.comparison import difference_report
 from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.evaluation.answer import WORDS, answer_of, word_of
+from webhook.evaluation.pod_faults import PodFaults
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
 from webhook.judgement.together.warnings import AT_ONCE, Budget, Memory
@@ -82,6 +84,7 @@ _LINE: Final = re.compile(
 _NAMESPACE: Final = "default"
 # What was made of the policies before: most of them are the same in the next question.
 _SURVEYS: dict[tuple[str, bytes, str, str], dict[str, Surveys]] = {}
+_FAULTS: Final = PodFaults()
 _COMPILER: Final = Compiler()
 _MEMORY: Final = Memory()
 
@@ -271,7 +274,7 @@ def _evaluated(texts: Texts, given_nodes: bytes, now: datetime, *, whole: bool) 
     offline = None
     policies = judged.judgement.policies
     if policies and not any(finding.is_fault for finding in judged.judgement.findings):
-        world = with_nodes(unread_world(policies), given)
+        world = replace(with_nodes(unread_world(policies), given), faults=_FAULTS)
         offline = offline_of(world, objects, problems, _NAMESPACE)
         # What was surveyed for the question before, as far as it is the same.
         like = (texts.nodes, given_nodes, repr(offline.world.plugins), repr(policies.classes))

@@ -180,6 +180,12 @@ def remarks(outcome: Outcome) -> Iterator[str]:
             f"{count_text(pods.of_no_run, 'pod')} not part of a run, or not sent to the webhook: "
             "no policy applies"
         )
+    nowhere = sum(
+        change.count for change in outcome.changes if change.old.stranded and change.new.stranded
+    )
+    if nowhere:
+        have = "has" if nowhere == 1 else "have"
+        yield f"of the pods that differ, {nowhere:,} {have} no node before and after"
 
 
 def _pod_names(group: PodGroup) -> str:

@@ -14,6 +14,7 @@ const told = document.getElementById("told");
 const tabs = [...document.querySelectorAll("[role=tab]")];
 let first = "", shown = false;
 let timer, later, asking = false, again = false;
+let askingMore = false, waiting = null, checked = "";
 
 async function packed(texts) {
   const stream = new Blob([JSON.stringify(texts)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
@@ -106,30 +107,48 @@ async function ask() {
   }
 }
 
+// What the checks of policies against each other depend on.
+const checkable = () => JSON.stringify([editors.policies.text, editors.nodes.text]);
+
 function showMarks(found) {
-  morph(document.getElementById("verdict"), found.verdict);
+  morph(document.getElementById("checks"), found.checks);
   morph(document.getElementById("findings"), found.findings);
   for (const name of names) editors[name].mark(found.marks.filter((each) => each.editor === name));
 }
 
 function show(found) {
   shown = true;
-  showMarks(found);
+  if (found.whole || checked !== checkable()) showMarks(found);
+  morph(document.getElementById("verdict"), found.verdict);
   morph(answer, found.html);
   clearTimeout(later);
   later = setTimeout(askMore, 400, found);
 }
 
-// What takes longer, once nobody types.
-async function askMore({ whole, differs }) {
-  const asked = JSON.stringify(texts());
+// What takes longer, once nobody types; one request at a time, as a browser has few connections.
+async function askMore(last) {
+  if (askingMore) {
+    waiting = last;
+    return;
+  }
+  askingMore = true;
+  const { whole, differs } = last;
   for (const part of [...(differs ? ["change"] : []), ...(whole ? [] : ["findings"])]) {
+    const [asked, policies] = [JSON.stringify(texts()), checkable()];
     const found = await post({ ...texts(), part }).catch(() => null);
-    if (!found || JSON.stringify(texts()) !== asked) return;
-    if (part === "change") morph(document.getElementById("change"), found.html);
-    else showMarks(found);
+    if (!found || JSON.stringify(texts()) !== asked) continue;
+    if (part === "change") {
+      morph(document.getElementById("change"), found.html);
+    } else {
+      checked = policies;
+      showMarks(found);
+    }
   }
   if (!differs) document.getElementById("change").replaceChildren();
+  askingMore = false;
+  const next = waiting;
+  waiting = null;
+  if (next) askMore(next);
 }
 
 // What is folded was not sent.
