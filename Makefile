@@ -12,7 +12,8 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The order of the tests is random, and so are the cases of properties. `make test SEED=…` repeats
 # both.
 SEED ?=
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile \
+# The log names the slowest tests: CI has an hour for them all.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --durations 40 --dist loadfile \
 	--no-loadscope-reorder \
 	$(if $(SEED),--randomly-seed=$(SEED) --hypothesis-seed=$(SEED))
 # Without cached bytecode every program that a test starts compiles its modules again.

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook import names
+from webhook.placement.fields import OF_PODS
 from webhook.sources import SHIPPED
 
 # 256 KiB is the most that the API server stores in all annotations of an object.
@@ -83,9 +84,8 @@ CREDITS: Final = (
 )
 EVENT: Final = {"class": '"spot"', "time": '"2026-11-28T12:00:00Z"', "waitedSeconds": "600"}
 POD_FIELDS: Final = (
-    *("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "securityContext"),
-    *("nodeName", "priorityClassName", "schedulerName", "runtimeClassName", "os", "containers"),
-    "terminationGracePeriodSeconds",
+    *(field.name for field in OF_PODS if field.holder == "spec"),
+    *("os", "containers"),
 )
 AFFINITY: Final = (
     '{"nodeAffinity": %s}',

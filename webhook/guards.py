@@ -26,6 +26,7 @@ def policy(
     group: str = "",
     version: str = "v1",
     resource: str = "pods",
+    scope: str = "Namespaced",
     operations: Sequence[str],
     validations: Sequence[JsonObject] = (),
     mutations: Sequence[JsonObject] = (),
@@ -34,7 +35,8 @@ def policy(
     parameter_kind: str = "",
     component: str = "",
 ) -> JsonObject:
-    """Return a policy for pods, or the objects of another resource, without subresources.
+    """Return a policy for pods, or the objects of another resource, without subresources if they
+    are namespaced.
 
     `variables` and `conditions` are CEL by name. An expression that fails counts as false, so the
     guard rejects on errors. `parameter_kind` belongs to this API group. With `mutations` it is a
@@ -44,8 +46,9 @@ def policy(
         "apiGroups": [group],
         "apiVersions": [version],
         "operations": list(operations),
-        "resources": [resource],
-        "scope": "Namespaced",
+        # A write of a cluster-scoped object's status may change its labels, too.
+        "resources": [resource] if scope == "Namespaced" else [resource, f"{resource}/*"],
+        "scope": scope,
     }
     spec: JsonObject = {
         "failurePolicy": "Fail",
@@ -337,6 +340,43 @@ def _may_create(at: int) -> JsonObject:
         "(variables.backend == 'native' ? ' (the ClusterRole edit has it)' : '')",
         "reason": "Forbidden",
     }
+
+
+def namespace_label_guard(labels: Collection[str]) -> list[JsonObject]:
+    """Return the guard of labels of namespaces from which policies take values.
+
+    Who may write PlacementPolicies may change them, and nobody else. Returns the policy and its
+    binding. They deny.
+    """
+    before = "(oldObject == null ? {} : oldObject.metadata.?labels.orValue({}))"
+    variables = {
+        "labels": "object.metadata.?labels.orValue({})",
+        "before": before,
+        "changed": f"{literal(sorted(labels))}.filter(k, "
+        "variables.labels[?k] != variables.before[?k])",
+    }
+    may_write = (
+        f"authorizer.group({literal(names.GROUP)}).resource({literal(names.PLACEMENT_POLICIES)})"
+        ".check('update').allowed()"
+    )
+    guard = policy(
+        names.NAMESPACE_LABELS_GUARD,
+        resource="namespaces",
+        scope="Cluster",
+        operations=["CREATE", "UPDATE"],
+        variables=variables,
+        validations=[
+            {
+                "expression": f"size(variables.changed) == 0 || {may_write}",
+                "messageExpression": "'policies take values from namespace label ' + "
+                "variables.changed[0] + ', and ' + request.userInfo.username + "
+                f"' may not update {names.PLACEMENT_POLICIES}.{names.GROUP}: ask an admin of "
+                "policies to change it'",
+                "reason": "Forbidden",
+            }
+        ],
+    )
+    return [guard, binding(names.NAMESPACE_LABELS_GUARD, ["Deny"])]
 
 
 WARN: Final = ("Warn", "Audit")

@@ -6,6 +6,11 @@ GROUP: Final = "fairlead.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
+# The releases in their order; the last one is this one. And the one that a cluster may be rolled
+# back to by default: the one before, but none before 0.2.0 is published (decision 141).
+RELEASES: Final = ("0.1.0", "0.2.0")
+ROLLBACK_TO: Final = "0.2.0"
+
 # Keys under this prefix are Fairlead's own: no policy may write them.
 PREFIX: Final = f"{GROUP}/"
 
@@ -16,6 +21,8 @@ FRAMEWORK: Final = f"{GROUP}/framework"
 ROLE: Final = f"{GROUP}/role"
 REPLICA_INDEX: Final = f"{GROUP}/replica-index"
 REPLICAS: Final = f"{GROUP}/replicas"
+# Of a StatefulSet's controller: the pod's ordinal.
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 PLACE: Final = f"{GROUP}/place"
 PLACE_ALL: Final = "all"
 # The label that every namespace has, with its name.
@@ -110,12 +117,14 @@ FAILS_OPEN: Final = f"{GROUP}/fails-open"
 POLICIES_APPLIED: Final = f"{GROUP}/policies-applied"
 
 # ValidatingAdmissionPolicies: for pods that bypassed a webhook that fails open, for tolerations
-# that are added later, for nodeName, for authors of Runs, and for the account of doctor.
+# that are added later, for nodeName, for authors of Runs, for labels of namespaces, and for the
+# account of doctor.
 GUARDS: Final = "fairlead-"  # how the names of all of them begin
 STAMP_GUARD: Final = "fairlead-stamp"
 TOLERATIONS_GUARD: Final = "fairlead-tolerations"
 NODE_NAMES_GUARD: Final = "fairlead-node-names"
 RUN_AUTHORS_GUARD: Final = "fairlead-run-authors"
+NAMESPACE_LABELS_GUARD: Final = "fairlead-namespace-labels"
 DOCTOR: Final = "fairlead-doctor"
 
 # The resource of the Run kind.

@@ -14,6 +14,7 @@ from tests.wording import mentions
 from webhook import names
 from webhook.decision.notice import Notice, Owner
 from webhook.errors import ClusterError
+from webhook.placement.owner_selector import CountedPods
 from webhook.placement.shapes import Requirement
 
 Json = dict[str, Any]
@@ -41,19 +42,20 @@ def annotations_in(answer: Answer) -> dict[str, str]:
 class Owners:
     """Owners with these conditions, or that cannot be read; `read` are those asked for."""
 
-    def __init__(self, *conditions: Requirement, error: str = "") -> None:
+    def __init__(self, *conditions: Requirement, error: str = "", first: int = 0) -> None:
         self.conditions_of_all = conditions
+        self.first = first
         self.error = error
         self.read: list[tuple[str, Owner]] = []
 
     async def led(self, *_: object) -> bool:
         return False
 
-    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
+    async def counted(self, namespace: str, owner: Owner) -> CountedPods:
         self.read.append((namespace, owner))
         if self.error:
             raise ClusterError(self.error)
-        return self.conditions_of_all
+        return CountedPods(self.conditions_of_all, self.first)
 
 
 NO_TEAM: Requirement = {"key": "team", "operator": "DoesNotExist", "values": []}
@@ -169,3 +171,43 @@ def test_a_policy_under_audit_is_recorded_as_one_that_rejects() -> None:
     assert answer.response["allowed"]
     found = json.loads(answer.response["auditAnnotations"]["audit"])
     mentions(found["rejections"][0], "policy team", "Deployment web")
+
+
+SPOT = (
+    "apiVersion: fairlead.dev/v1alpha1\nkind: CapacityClass\nmetadata: {name: spot}\n"
+    "spec: {nodes: [{labels: {lifecycle: spot}}]}\n---\n"
+)
+SPLIT = SPOT + policy(
+    "few", "overrides: {split: [{class: spot, count: 2}, {class: spot, mode: Prevent}]}"
+)
+
+
+def of_set(ordinal: int, **labels: str) -> Json:
+    """A pod of a run that a StatefulSet owns."""
+    owner = {**OWNER, "kind": "StatefulSet", "name": "web"}
+    return pod(owner, **{names.POD_INDEX: str(ordinal)}, **labels)
+
+
+def is_on_spot(answer: Answer) -> bool:
+    return any("'In'" in str(each) for each in answer.patch)
+
+
+@pytest.mark.parametrize(("ordinal", "on_spot"), [(5, True), (6, True), (7, False), (4, False)])
+def test_a_stateful_set_is_read_for_its_first_ordinal(ordinal: int, on_spot: bool) -> None:
+    """Only where a split counts by it."""
+    owners = Owners(first=5)
+    answer = Webhook(policy_set(SPLIT), objects=owners).post(review(of_set(ordinal)))
+    assert is_on_spot(answer) == on_spot
+    assert [owner.kind for _, owner in owners.read] == ["StatefulSet"]
+    with_index = of_set(ordinal, **{names.REPLICA_INDEX: "0"})
+    assert is_on_spot(Webhook(policy_set(SPLIT), objects=owners).post(review(with_index)))
+    assert len(owners.read) == 1
+
+
+def test_a_stateful_set_that_cannot_be_read_gives_the_last_share() -> None:
+    """And its author hears why."""
+    server = Webhook(policy_set(SPLIT), objects=Owners(error="no answer in 0.5 s"))
+    answer = server.post(review(of_set(0)))
+    assert not is_on_spot(answer)
+    (warning,) = answer.response["warnings"]
+    mentions(warning, "policy few", "last share", "StatefulSet web", "is not read")

@@ -557,3 +557,52 @@ def test_authors_of_argo_s_lasting_objects_get_warnings(kind: str) -> None:
     mentions(warning, f"{kind} train", "would be rejected")
     (described,) = SHIPPED.pod_kinds["argoproj.io", kind]
     assert described.resource
+
+
+NODES_WITH_GPUS = [
+    Node(name, {}, [], allocatable={"pods": 110, "cpu": 64_000, "nvidia.com/gpu": 8})
+    for name in ("a", "b")
+]
+
+
+def on_gpus(**labels: str) -> Json:
+    """The template of a pod of a run with 8 GPUs."""
+    made = template({names.RUN: "r", **labels}, restartPolicy="Never")
+    made["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
+    return made
+
+
+def test_the_author_of_a_run_without_room_is_warned(wording: Wording) -> None:
+    """Of replicas that meet as a warning, also when they become more; of a Job as a note."""
+    webhook = Webhook(policy_set(), nodes=NODES_WITH_GPUS)
+    made = {"spec": on_gpus()["spec"]}
+    del made["spec"]["restartPolicy"]
+
+    def of(count: int, **more: object) -> Json:
+        return run(template=made, replicas={"worker": {"count": count}}, **more)
+
+    (warning,) = webhook.told(of(16))
+    mentions(warning, "Run train", "at most 2 of 16", "wait for the others")
+    wording(warning)
+    assert webhook.told(of(2)) == []
+    assert webhook.told(of(16), of(2)) == [warning]
+    assert webhook.told(of(16), of(16)) == []
+    (note,) = webhook.told(of(16, pytorch={"elastic": {"minReplicas": 2}}))
+    mentions(note, "Run train: note: at most 2 of 16", "elastic from 2")
+    (note,) = webhook.told(job(on_gpus(), completions=9, parallelism=3))
+    mentions(note, "Job train: note: at most 2 of 3")
+    wording(note)
+    assert webhook.told(job(on_gpus(), completions=9, parallelism=2)) == []
+
+
+def test_room_is_not_judged_where_others_decide() -> None:
+    """Pods that are part of no run, in a queue of Kueue, and on nodes that are not known."""
+    webhook = Webhook(policy_set(), nodes=NODES_WITH_GPUS)
+    crowd = {"completions": 9, "parallelism": 9}
+    plain = on_gpus()
+    plain["metadata"]["labels"] = {}
+    assert webhook.told(job(plain, **crowd)) == []
+    assert webhook.told(job(on_gpus(**{names.KUEUE_QUEUE: "q"}), **crowd)) == []
+    assert Webhook(policy_set()).told(job(on_gpus(), **crowd)) == []
+    many = [node._replace(name=f"{at}") for at in range(25_000) for node in NODES_WITH_GPUS]
+    assert Webhook(policy_set(), nodes=many).told(job(on_gpus(), **crowd)) == []

@@ -13,7 +13,7 @@ import jsonpatch
 from tests.agreement.dry_runs import BothAnswers, groups_of
 from tests.cluster.spaces import ADMINISTRATOR
 from tests.control_planes import StartControlPlane
-from tests.fuzz.policies import RUNTIME_CLASS
+from tests.laws.strategies import RUNTIME_CLASS
 from webhook import names
 from webhook.decision.advice import signed, warnings
 from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS, Arrival, Cluster

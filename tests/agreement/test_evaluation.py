@@ -23,7 +23,7 @@ from tests.eventually import eventually
 from tests.fuzz.additions import SOUND, at, fixed
 from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import whole_pods
-from tests.fuzz.policies import RUNTIME_CLASS
+from tests.laws.strategies import RUNTIME_CLASS
 from webhook import names
 from webhook.decision.arrival import Cluster, owned_by_daemon_set
 from webhook.evaluation.plugins import inputs_among

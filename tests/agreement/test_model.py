@@ -10,27 +10,23 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
-from tests.control_planes import StartControlPlane
-from tests.eventually import eventually
+from tests.agreement.scheduling import await_node, create_nodes, landings, schedulable
 from tests.fuzz.drawn import drawn
 from tests.laws import scheduler
 from tests.laws.strategies import NODE_NAMES, nodes, pods, policy_lists
 from tests.laws.world import decided, patched, policy_set
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 
 Json = dict[str, Any]
 WORLDS = 6
 NODES = 8
 # Pods of a world: each as it comes, and as the engine makes it.
 PODS = 60
-# The host port of pods that only look whether a node is there.
-PROBES = 65535
 
 
 def named_nodes(some: list[Json], world: int) -> list[Json]:
@@ -51,63 +47,6 @@ def named_nodes(some: list[Json], world: int) -> list[Json]:
             }
         )
     return named
-
-
-def probe(node: Json) -> Json:
-    """A pod that fits onto this very node, once the scheduler has heard all about it."""
-    metadata = node["metadata"]
-    field = {"key": "metadata.name", "operator": "In", "values": [metadata["name"]]}
-    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": required}
-    return {
-        "spec": {
-            # A node of this name was in the world before, too.
-            "nodeSelector": {"world": metadata["labels"]["world"]},
-            "affinity": {"nodeAffinity": affinity},
-            "tolerations": [
-                {"key": taint["key"], "operator": "Exists"} for taint in node["spec"]["taints"]
-            ],
-        }
-    }
-
-
-def schedulable(pod: Json, name: str, port: int) -> Json:
-    """The pod with what the model knows of, and a host port of its own."""
-    result: Json = {"metadata": {"name": name}, "spec": {}}
-    spec = pod["spec"]
-    for field in ("nodeSelector", "tolerations"):
-        if spec.get(field):
-            result["spec"][field] = spec[field]
-    affinity = spec.get("affinity", {}).get("nodeAffinity")
-    if affinity:
-        result["spec"]["affinity"] = {"nodeAffinity": affinity}
-    ports = [{"containerPort": 1, "hostPort": port, "hostIP": "127.0.0.1"}]
-    result["spec"]["containers"] = [{"name": "main", "image": "i", "ports": ports}]
-    return result
-
-
-def create_nodes(plane: ControlPlane, namespace: str, wanted: list[Json]) -> None:
-    """Make these nodes all there are, and return once the scheduler goes by them."""
-    for old in plane.api.get("/api/v1/nodes")["items"]:
-        plane.api.call("DELETE", f"/api/v1/nodes/{old['metadata']['name']}")
-    for node in wanted:
-        born = plane.api.create("/api/v1/nodes", node)
-        # Without the taint that every node is born with, and that nobody here takes away.
-        born["spec"]["taints"] = node["spec"]["taints"]
-        status, answer = plane.api.call("PUT", f"/api/v1/nodes/{born['metadata']['name']}", born)
-        assert status == 200, answer
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    for node in wanted:
-        name = f"probe-{node['metadata']['name']}"
-        plane.api.create(path, schedulable(probe(node), name, PROBES))
-        where = f"{path}/{name}"
-        eventually("the probe is bound", partial(is_bound, plane, where), period=0.005)
-        plane.api.call("DELETE", f"{path}/{name}?gracePeriodSeconds=0")
-
-
-def is_bound(plane: ControlPlane, pod: str) -> bool:
-    """Whether the pod of this path has a node."""
-    return "nodeName" in plane.api.get(pod)["spec"]
 
 
 def create_copies(
@@ -138,29 +77,6 @@ def _admits(pod: Json, node: Json) -> bool:
     return scheduler.labels_admit(pod, node) and scheduler.taints_admit(pod, node)
 
 
-def landings(plane: ControlPlane, namespace: str) -> dict[str, list[str]]:
-    """Where the copies of each pod landed, once the scheduler has judged all of them."""
-
-    def judged() -> list[Json]:
-        found: list[Json] = plane.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
-        return found if all(_judged(pod) for pod in found) else []
-
-    # Each look is a list of hundreds of pods.
-    found = eventually("every pod is judged", judged, period=0.3, budget=120)
-    landed: dict[str, list[str]] = {}
-    for pod in found:
-        where = landed.setdefault(pod["metadata"]["name"].partition("-")[0], [])
-        if "nodeName" in pod["spec"]:
-            where.append(pod["spec"]["nodeName"])
-    return {name: sorted(where) for name, where in landed.items()}
-
-
-def _judged(pod: Json) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    reasons = [one.get("reason") for one in conditions if one["type"] == "PodScheduled"]
-    return "nodeName" in pod["spec"] or reasons == ["Unschedulable"]
-
-
 def variants(case: tuple[Json, list[Json]]) -> Iterator[Json]:
     """The pod as it came, and as the engine makes it, if it makes any other."""
     pod, policies = case
@@ -178,17 +94,11 @@ def ungated(pod: Json) -> Json:
     return pod
 
 
-@pytest.fixture
-def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """A control plane whose nodes are the test's own, and whose pods nobody runs."""
-    components = ("etcd", "kube-apiserver", "kube-scheduler")
-    return start_control_plane(Settings(components=components))
-
-
 def test_the_model_admits_exactly_the_nodes_that_the_scheduler_admits(
-    plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+    scheduler_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For random pods, as they come and as the engine makes them, and random nodes."""
+    plane = scheduler_plane
     # The first examples are the simplest, and worlds without any label or taint.
     node_lists = drawn(
         st.lists(nodes(), min_size=NODES, max_size=NODES).map(copy.deepcopy), WORLDS * 5
@@ -202,7 +112,11 @@ def test_the_model_admits_exactly_the_nodes_that_the_scheduler_admits(
         world_nodes = named_nodes(some, world)
         namespace = f"world-{world}"
         plane.create_namespace(namespace)
-        create_nodes(plane, namespace, world_nodes)
+        for before in plane.api.get("/api/v1/nodes")["items"]:
+            plane.api.call("DELETE", f"/api/v1/nodes/{before['metadata']['name']}")
+        create_nodes(plane, world_nodes)
+        for node in world_nodes:
+            await_node(plane, namespace, node)
         expected = create_copies(plane, namespace, world_nodes, those, free)
         landed = landings(plane, namespace)
         for name, (pod, names) in expected.items():

@@ -25,6 +25,7 @@ APART = (
     "runtimeClassName",
     "split",
     "allowedTolerations",
+    "values",
 )
 DOCUMENTS = load_all_yaml(EVERYTHING)
 SPEC = next(each["spec"] for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)

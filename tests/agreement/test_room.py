@@ -5,15 +5,12 @@ Each case is a run and the nodes of its own label, so that all cases are judged 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import strategies as st
 
-from tests.agreement.test_model import is_bound, landings
-from tests.control_planes import StartControlPlane
-from tests.eventually import eventually
+from tests.agreement.scheduling import await_node, create_nodes, landings
 from tests.fuzz.drawn import drawn
 from webhook.evaluation.replicas import Replicas
 from webhook.names import API_VERSION, HOSTNAME_LABEL
@@ -22,7 +19,7 @@ from webhook.placement.room import Room
 from webhook.policy.load import load
 from webhook.questions.decisions import decisions
 from webhook.questions.offline import offline_of, unread_world, with_nodes
-from webhook.sandbox.control_plane import ControlPlane, Settings
+from webhook.sandbox.control_plane import ControlPlane
 from webhook.workloads.object import Object
 
 Json = dict[str, Any]
@@ -58,7 +55,8 @@ ODD_PODS = st.tuples(st.integers(0, 5), st.integers(1, 9))
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Few nodes and a run of at most nine pods, with host ports, anti-affinity, or neither."""
+    """Few nodes and a run of at most nine pods, with host ports, anti-affinity, containers that
+    begin first, a replica with requests of its own, or none of them."""
     ordinary = draw(st.integers(0, 3)) > 0
     sizes, asked = (ORDINARY_NODES, ORDINARY_PODS) if ordinary else (ODD_NODES, ODD_PODS)
     nodes = [
@@ -78,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
             role["environment"] = {"nodeSelector": {"pool": draw(st.sampled_from("ab"))}}
     container: Json = {"name": "main", "image": "i"}
     spec: Json = {"containers": [container]}
-    match draw(st.integers(0, 7)):
+    match draw(st.integers(0, 11)):
         case 0:
             container["ports"] = [{"containerPort": 2222, "hostPort": 2222}]
         case 1:
@@ -92,9 +90,25 @@ def cases(draw: st.DrawFn) -> Case:
                     ]
                 }
             }
+        case 2:
+            port = {"containerPort": 2222, "hostPort": 2222}
+            spec["initContainers"] = [begins_first("1", restartPolicy="Always", ports=[port])]
+        case 3:
+            spec["initContainers"] = [
+                begins_first("1", restartPolicy="Always"),
+                begins_first("9"),
+            ]
+        case 4:
+            limits = {"cpu": f"{draw(st.integers(0, 9))}"}
+            roles["worker"]["byIndex"] = [{"index": 1, "resources": {"limits": limits}}]
     template = {"metadata": {"labels": {"apart": "yes"}}, "spec": spec}
     run = {"framework": "pytorch", "replicas": roles, "template": template}
     return Case(run, nodes, ordinary)
+
+
+def begins_first(cpu: str, **more: Any) -> Json:
+    """An init container, with so much CPU."""
+    return {"name": f"first-{cpu}", "image": "i", "resources": {"limits": {"cpu": cpu}}, **more}
 
 
 def complete(case: Case, number: int) -> Case:
@@ -143,37 +157,17 @@ def pods_of(group: Replicas) -> list[Json]:
     return made
 
 
-def create_nodes(plane: ControlPlane, foreseen: list[Foreseen]) -> None:
-    """Create the nodes of all cases, and return once the scheduler goes by the last of them."""
-    for node in (node for entry in foreseen for node in entry.case.nodes):
-        made = plane.api.create("/api/v1/nodes", node)
-        # The taint that every node is born with.
-        made["spec"].pop("taints", None)
-        status, answer = plane.api.call("PUT", f"/api/v1/nodes/{made['metadata']['name']}", made)
-        assert status == 200, answer
-    name = foreseen[-1].case.nodes[-1]["metadata"]["name"]
-    probe = {"nodeSelector": {HOSTNAME_LABEL: name}, "containers": [{"name": "a", "image": "i"}]}
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    plane.api.create(path, {"metadata": {"name": "probe"}, "spec": probe})
-    eventually("the probe is bound", partial(is_bound, plane, f"{path}/probe"))
-    plane.api.call("DELETE", f"{path}/probe?gracePeriodSeconds=0")
-
-
-@pytest.fixture
-def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """A control plane whose nodes are the test's own, and whose pods nobody runs."""
-    components = ("etcd", "kube-apiserver", "kube-scheduler")
-    return start_control_plane(Settings(components=components))
-
-
 def test_the_scheduler_never_runs_more_pods_than_the_most(
-    plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+    scheduler_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where the packing has all pods, it runs all of nine in ten runs of ordinary sizes."""
+    plane = scheduler_plane
     numbered = map(complete, drawn(cases(), CASES, seed=46), range(CASES))
     foreseen = [entry for case in numbered if (entry := foresee(case))]
     plane.create_namespace(NAMESPACE)
-    create_nodes(plane, foreseen)
+    nodes = [node for entry in foreseen for node in entry.case.nodes]
+    create_nodes(plane, nodes)
+    await_node(plane, NAMESPACE, nodes[-1])
     for pod in (pod for entry in foreseen for pod in entry.pods):
         plane.api.create(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
     landed = landings(plane, NAMESPACE)

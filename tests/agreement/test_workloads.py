@@ -26,8 +26,7 @@ from tests.cluster.paths import path
 from tests.cluster.spaces import Running
 from tests.control_planes import StartControlPlane
 from tests.fuzz.drawn import drawn
-from tests.fuzz.policies import RUNTIME_CLASS
-from tests.laws.strategies import one, pods
+from tests.laws.strategies import RUNTIME_CLASS, one, pods
 from webhook.cli import fairlead
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import start_webhook

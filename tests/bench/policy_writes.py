@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import random
+import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -42,6 +43,9 @@ _UNTIL_STATUSES: Final = 300.0
 # Before each write a pause of up to this, so that writes keep no step with anything.
 _PAUSE: Final = 0.3
 _CONTROLLER: Final = "controller"
+_REPLICA: Final = "replica"
+# What a table calls a process.
+_NAMES: Final = {_REPLICA: "webhook", "kube-apiserver": "API server"}
 
 
 @dataclass(frozen=True)
@@ -64,14 +68,14 @@ class BurstResult:
     """One `kubectl apply --server-side` of many policies.
 
     failed: how many it reports as failed; the others are applied, one after the other
-    processor: seconds of processor time of the webhook and of the controller
+    processor: seconds of processor time of each process
     """
 
     policies: int
     written: int
     failed: int
     seconds: float
-    processor: float
+    processor: Mapping[str, float]
 
 
 def burst(policies: int, written: int, progress: Progress) -> BurstResult:
@@ -84,7 +88,7 @@ def burst(policies: int, written: int, progress: Progress) -> BurstResult:
             policy_arena.store(plane, policies)
             install_definitions(plane.api, [custom_resource_definition()])
             plane.create_namespace(names.NAMESPACE)
-            webhook = policy_arena.replica(plane, "replica", None)
+            webhook = policy_arena.replica(plane, _REPLICA, None)
             _have_judged(plane, webhook)
             start_controller(plane, name=_CONTROLLER, options=("--no-leader-election",))
             wait_until(
@@ -96,14 +100,20 @@ def burst(policies: int, written: int, progress: Progress) -> BurstResult:
         more = policy_arena.documents(policies + written)[-written:]
         text = "\n".join(orjson.dumps(each).decode() for each in more)
         kubectl = Kubectl(obtain_kubectl(progress), plane.kubeconfig)
-        pids = [plane.pids[name] for name in ("replica", _CONTROLLER)]
-        used = sum(map(cpu_ms, pids))
+        before = _processor(plane)
         began = time.perf_counter()
         done = kubectl.run("apply", "--server-side", "-f", "-", stdin=text)
         seconds = time.perf_counter() - began
-        used = sum(map(cpu_ms, pids)) - used
+        used = {name: after - before[name] for name, after in _processor(plane).items()}
         applied = done.stdout.count("serverside-applied")
-        return BurstResult(policies, written, written - applied, seconds, used / 1000)
+        return BurstResult(policies, written, written - applied, seconds, used)
+
+
+def _processor(plane: ControlPlane) -> dict[str, float]:
+    """Return the seconds of processor time of each process so far; kubectl's, once it has ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = {_NAMES.get(name, name): cpu_ms(pid) / 1000 for name, pid in plane.pids.items()}
+    return {**running, "kubectl": ended.ru_utime + ended.ru_stime}
 
 
 def measure(

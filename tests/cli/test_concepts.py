@@ -26,7 +26,7 @@ from webhook.decision.arrival import Arrival
 from webhook.decision.arrival import Cluster as World
 from webhook.decision.engine import decide
 from webhook.placement.capacity import MODES
-from webhook.placement.settings import PARTS
+from webhook.placement.placement_setting import PARTS
 from webhook.policy.load import load
 from webhook.policy.policy_set import PolicySet
 from webhook.run.model.status import PHASES

@@ -29,10 +29,11 @@ def test_a_commands_module_imports_nothing_heavy(command: str) -> None:
     assert not {name.partition(".")[0] for name in modules} & set(HEAVY)
 
 
-# What a check of policies without nodes does not need: a client, Runs, and what plays them.
+# What a check of policies without nodes and sources does not need: a client, Runs and what plays
+# them, and the model of a source.
 UNUSED = (
     *("kubernetes", "aiohttp", "starlette", "cryptography"),
-    *("webhook.run.model", "webhook.run.plan"),
+    *("webhook.run.model", "webhook.run.plan", "webhook.run.observed", "webhook.policy.run_source"),
 )
 
 

@@ -22,6 +22,8 @@ from tests.control_planes import StartControlPlane
 from tests.crd.schemas import nodes
 from tests.eventually import eventually
 from tests.objects import an_object
+from tests.policy.examples import GONE, changed
+from tests.policy.test_field_releases import EXAMPLES, FIRST, first_definitions, outermost
 from tests.server.serving import readiness
 from tests.wording import mentions
 from webhook import names
@@ -29,6 +31,7 @@ from webhook.cli import fairlead
 from webhook.crd.definition import KEEPS_UNKNOWN
 from webhook.errors import ClusterError
 from webhook.policy.crd.definitions import RESOURCES, custom_resource_definitions
+from webhook.policy.findings import parse_path
 from webhook.sandbox.api import definitions
 from webhook.sandbox.control_plane import ControlPlane, Settings
 from webhook.sandbox.fairlead import SandboxController, Webhook, start_controller
@@ -80,10 +83,7 @@ class Scene:
 
     def define(self, definition: Json) -> None:
         """Replace the definition of policies, as a helm rollback does, and wait until it serves."""
-        found = self.plane.api.get(f"{CRDS}/{NAME}")
-        body = {**definition, "metadata": {**found["metadata"], **definition["metadata"]}}
-        status, answer = self.plane.api.call("PUT", f"{CRDS}/{NAME}", body)
-        assert status == 200, answer
+        replace_definition(self.plane, NAME, definition)
 
     def read(self) -> Json:
         """The policy as the API server serves it; empty while it exchanges the definition."""
@@ -318,6 +318,45 @@ def test_programs_that_are_older_than_the_definitions_say_so_of_a_set_that_may_b
     assert accepted("narrow") == ("True", "Accepted")
     assert scene.is_narrow()
     scene.plane.api.call("DELETE", path(names.PLACEMENT_POLICIES, "later"))
+
+
+def test_what_is_stored_before_a_rollback_reads_the_same_after_it(
+    plane: ControlPlane, kubectl_for: Callable[[ControlPlane], Kubectl]
+) -> None:
+    """Played with the definitions of the first release, which drop what they do not know."""
+    kubectl, stored = kubectl_for(plane), list[Json]()
+
+    def apply(document: Json) -> str:
+        return kubectl.run("apply", "-f", "-", stdin=json.dumps(document)).stderr
+
+    with serving_objects(plane, "--rollback-to", FIRST):
+        for document in [each for each in EXAMPLES if each["kind"] != names.SOURCE_KIND]:
+            if fields := outermost(document):
+                mentions(apply(document), *fields, f"release {FIRST}, to which")
+            for field in fields:
+                document = changed(document, parse_path(field), GONE)
+            assert "denied the request" not in apply(document)
+            stored.append(document)
+        paths = [path(names.POLICY_RESOURCES[x["kind"]], x["metadata"]["name"]) for x in stored]
+        before = [plane.api.get(each)["spec"] for each in paths]
+        try:
+            for kind, definition in first_definitions().items():
+                if kind in RESOURCES:
+                    replace_definition(plane, RESOURCES[kind], definition)
+            for place, spec in zip(paths, before, strict=True):
+                eventually("it reads the same", lambda: plane.api.call("GET", place)[0] == 200)  # noqa: B023
+                assert plane.api.get(place)["spec"] == spec
+        finally:
+            for kind, definition in custom_resource_definitions().items():
+                replace_definition(plane, RESOURCES[kind], definition)
+
+
+def replace_definition(plane: ControlPlane, name: str, definition: Json) -> None:
+    """Put a definition in the place of the cluster's."""
+    found = plane.api.get(f"{CRDS}/{name}")
+    body = {**definition, "metadata": {**found["metadata"], **definition["metadata"]}}
+    status, answer = plane.api.call("PUT", f"{CRDS}/{name}", body)
+    assert status == 200, answer
 
 
 def stored_unjudged(plane: ControlPlane, webhook: Webhook, kind: str, spec: Json) -> None:

@@ -92,3 +92,17 @@ def test_the_room_of_a_run_is_at_most_a_minute_old() -> None:
     counts += [most(), most("other")]
     stage.now += 60
     assert [*counts, most()] == [0, 0, 1, 1]
+
+
+def test_so_many_rooms_are_found_in_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more Runs that wait it is not known, and none is found again at each look."""
+    monkeypatch.setattr("webhook.controller.waiting_pods._MOST_ROOMS", 2)
+    stage, nodes = Stage(), NodeGroups()
+    planned = plan(run_of(a_run(replicas={"worker": {"count": 2}}), "lab"))
+
+    def is_found(uid: str) -> bool:
+        return stage.waiting.room(uid, planned, nodes) is not None
+
+    assert [is_found(uid) for uid in ("one", "two", "three", "one")] == [True, True, False, True]
+    stage.now += 60
+    assert is_found("three")

@@ -13,7 +13,7 @@ from webhook import names
 from webhook.decision.arrival import may_have_history
 from webhook.decision.notice import Owner
 from webhook.errors import ClusterError
-from webhook.placement.shapes import Requirement
+from webhook.placement.owner_selector import CountedPods
 from webhook.sources import SHIPPED
 from webhook.sources.marks import ObjectRef
 from webhook.sources.table import SourceTable
@@ -78,7 +78,7 @@ class Read:
         self.asked.append((namespace, ref.kind, name))
         return self.answer()
 
-    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
+    async def counted(self, namespace: str, owner: Owner) -> CountedPods:
         raise AssertionError(f"no policy sets a label, and {owner} of {namespace} is asked for")
 
 

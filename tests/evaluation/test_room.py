@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from click.testing import CliRunner
 
 from tests.objects import an_object
 from webhook.cli import fairlead
+from webhook.evaluation.answer import answer_of
+from webhook.evaluation.plugins import Used
 from webhook.evaluation.replicas import Replicas
 from webhook.evaluation.room import ObjectRoom
 from webhook.names import API_VERSION
@@ -161,6 +164,85 @@ def test_how_many_can_run_at_one_time(whole: Json, expected: tuple[int, int, int
     assert numbers(whole) == expected
 
 
+def test_no_more_pods_of_a_job_run_than_it_has_completions() -> None:
+    """A JobSet of two Jobs with parallelism 4 and one completion has two pods at one time."""
+    spec = {**a_job()["spec"], "parallelism": 4, "completions": 1}
+    replicated = [{"name": "a", "replicas": 2, "template": {"spec": spec}}]
+    whole = an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "big", {"replicatedJobs": replicated})
+    assert numbers(whole) == (2, 2, 2)
+
+
+def test_replicas_with_other_requests_are_named_by_their_number() -> None:
+    """The reason has what each of them requests."""
+    by_index = {"count": 9, "byIndex": [{"index": 0, "resources": {"limits": {GPU: "1"}}}]}
+    room = room_of(decided(a_run(replicas={"worker": by_index})))
+    assert room.room.limit == Limit(GPU, 2, 8, 8, {"worker 1-8": 8, "worker 0": 1})
+
+
+def test_a_port_of_a_sidecar_is_one_of_the_pod() -> None:
+    """Of an init container that ends before, it is not."""
+    container = {**PORT, "name": "side"}
+    for policy, most in (("Always", 2), (None, 3)):
+        sidecar = {**container, **({"restartPolicy": policy} if policy else {})}
+        assert numbers(a_run(3, pod_spec(1, initContainers=[sidecar])))[1] == most
+
+
+DAEMON_SET = an_object(
+    "apps/v1",
+    "DaemonSet",
+    "agent",
+    {
+        "selector": {"matchLabels": {"app": "agent"}},
+        "template": {
+            "metadata": {"labels": {"app": "agent"}},
+            "spec": pod_spec(1, nodeSelector={HOST: "a"}),
+        },
+    },
+)
+
+
+def beside(whole: Json, daemon_set: Json, *, cluster: bool = False, **inputs: Any) -> ObjectRoom:
+    """The room of an object beside a DaemonSet, which is in a file too, or in the cluster."""
+    world = with_nodes(unread_world(load({}).policies), NODES)
+    given = [Object("y", daemon_set)]
+    plugins = world.plugins._replace(daemon_sets=given if cluster else (), **inputs)
+    objects = [Object("x", whole), *([] if cluster else given)]
+    offline = offline_of(replace(world, plugins=plugins), objects, [], "default", None)
+    return room_of([group for group in decisions(offline) if group.template.count is not None])
+
+
+@pytest.mark.parametrize("cluster", [True, False])
+def test_pods_of_daemon_sets_take_their_part_of_the_nodes_that_they_run_on(
+    *, cluster: bool
+) -> None:
+    """Also where no pod of them runs yet; not those that a pod of the run would preempt."""
+    room = beside(a_run(2), DAEMON_SET, cluster=cluster).room
+    assert room == (2, 1, 1, Limit(GPU, 2, 7, 8, {"worker": 8}))
+    first = pod_spec(priorityClassName="system-node-critical")
+    assert beside(a_run(2, first), DAEMON_SET, cluster=cluster).room[:3] == (2, 2, 2)
+    unknown = pod_spec(priorityClassName="mine")
+    assert beside(a_run(2, unknown), DAEMON_SET, cluster=cluster).room[:3] == (2, 2, 2)
+
+
+def test_what_other_pods_request_counts_now_only() -> None:
+    """Those of the run itself do not."""
+    busy = {"a": {"pods": 3, GPU: 4}}
+    for by_run, now in (({}, 1), ({("default", "big"): busy}, 2), ({("other", "big"): busy}, 1)):
+        room = beside(a_run(2), DEPLOYMENT, cluster=True, used=Used(busy, by_run))
+        assert room.room.most == 2
+        assert room.now is not None
+        assert room.now.most == now
+        assert ("now at most 1, beside other pods" in room.text) is (now == 1)
+
+
+def test_the_answer_has_the_room_once_for_each_object() -> None:
+    """With that of its first pods that can run."""
+    for gpus, shown in (("8", [True, False]), ("9", [False, True])):
+        master = {"resources": {"limits": {GPU: gpus}}}
+        groups = decided(a_run(replicas={"master": master, "worker": {"count": 2}}))
+        assert ["at most 2 of 3" in answer_of(replicas) for replicas in groups] == shown
+
+
 def test_roles_of_one_object_are_counted_together() -> None:
     """A node for the master is none for a worker."""
     roles = {"master": {}, "worker": {"count": 2}}
@@ -259,4 +341,5 @@ def test_the_result_has_the_room(tmp_path: Path) -> None:
     limit = {"resource": GPU, "nodes": 1, "least": "8", "most": "8", "requests": {"worker": "8"}}
     assert pods["room"] == {
         "asked": 16, "most": 1, "placed": 1, "limit": limit, "onDemand": [], "unjudged": [],
+        "mostNow": None,
     }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from webhook.errors import NotExported
 from webhook.exported.documents import documents
 from webhook.exported.positioned_settings import placed_of
 from webhook.interception import webhooks
-from webhook.placement.settings import PlacementSetting
+from webhook.placement.placement_setting import PlacementSetting
 
 
 def problems(*specs: Json) -> tuple[str, ...]:
@@ -80,3 +80,15 @@ def test_exceptions_and_rollouts_are_refused_by_name(wording: Wording) -> None:
 def test_a_set_is_refused_with_policy_field_reason_and_cure(case: Json) -> None:
     """All at once; or it can be exported."""
     assert list(problems(*case["policies"])) == case["refused"]
+
+
+def test_a_class_with_a_grace_period_is_refused_by_name(wording: Wording) -> None:
+    """Which pods can run only there is known when all is merged."""
+    placed, _ = placed_of({"p.yaml": text({"defaults": {"nodeSelector": {"a": "b"}}}).encode()})
+    first, *others = placed.classes
+    placed = placed._replace(classes=[replace(first, most_grace=25), *others])
+    with pytest.raises(NotExported) as caught:
+        documents(placed, webhooks())
+    (problem,) = caught.value.problems
+    mentions(problem, f"class {first.name}: maxTerminationGracePeriodSeconds", "leave it out")
+    wording(problem)

@@ -9,12 +9,19 @@ from hypothesis import strategies as st
 
 from tests.fuzz.additions import GKE_SPOT, Addition, Json, at, fixed
 from tests.fuzz.pods import added
-from tests.laws.strategies import CLASSES, PREFERRED, REQUIRED, exceptions, one, policy_lists
+from tests.laws.strategies import (
+    CLASSES,
+    PLAIN_VALUES,
+    PREFERRED,
+    REQUIRED,
+    exceptions,
+    one,
+    policy_lists,
+)
 from webhook import names
 from webhook.judgement.set_judgement import load_served
 from webhook.policy.policy_documents import parse
 
-RUNTIME_CLASS = "sandboxed"
 PARTS = ("defaults", "overrides", "requirements")
 # The webhook goes by the clock: whenever this runs one of them is over, and the other is not.
 _ENDS = ("2020-01-01T00:00:00Z", "2099-01-01T00:00:00+02:00")
@@ -23,6 +30,10 @@ _NOT_READY = {"key": names.TAINT_NOT_READY, "operator": "Exists", "effect": "NoE
 conditions: st.SearchStrategy[Addition] = fixed(
     (at("spec", "enforcement"), "Audit"),
     (at("spec", "match", "resources"), ["nvidia.com/gpu"]),
+    (at("spec", "match", "resources"), ["nvidia.com/*", "c?u"]),
+    (at("spec", "match", "requests"), [{"resource": "nvidia.com/gpu", "atLeast": 2}]),
+    (at("spec", "match", "resourceClaims"), False),
+    (at("spec", "match", "annotationSelector"), {"matchLabels": {"a.b/c": "x"}}),
     (at("spec", "match", "volumes"), ["persistentVolumeClaim", "emptyDir"]),
     (at("spec", "match", "coordinator"), True),
     (at("spec", "match", "coordinator"), False),
@@ -40,20 +51,11 @@ settings: st.SearchStrategy[Addition] = one(*PARTS).flatmap(
         (at("spec", part, "nodeSelector", names.OS_LABEL), "windows"),
         (at("spec", part, "nodeSelector", "a.b/c_d"), ""),
         (at("spec", part, "nodeSelector", GKE_SPOT), "true"),
-        (at("spec", part, "runtimeClassName"), RUNTIME_CLASS),
-        (at("spec", part, "priorityClassName"), "high"),
-        (at("spec", part, "schedulerName"), "default-scheduler"),
-        (at("spec", part, "terminationGracePeriodSeconds"), 0),
-        (at("spec", part, "terminationGracePeriodSeconds"), 2**33),
-        (at("spec", part, "annotations", "a.b/c_d"), 'ü "~1/~0" \u2028'),
-        (at("spec", part, "annotations", "note"), ""),
-        (at("spec", part, "labels", "a.b/c_d"), ""),
-        (at("spec", part, "securityContext", "fsGroup"), 2000),
-        (at("spec", part, "securityContext", "seccompProfile"), {"type": "RuntimeDefault"}),
-        (at("spec", part, "securityContext", "supplementalGroups"), [1, 2]),
-        (at("spec", part, "securityContext", "runAsNonRoot"), True),
-        (at("spec", part, "securityContext", "windowsOptions"), {"runAsUserName": "u"}),
-        (at("spec", part, "securityContext", "seLinuxOptions"), {"level": "s0"}),
+        *(
+            (at("spec", part, field, *path), value)
+            for field, values in PLAIN_VALUES.items()
+            for *path, value in values.added
+        ),
         (at("spec", part, "tolerations"), [{**_NOT_READY, "tolerationSeconds": 9}]),
         (at("spec", part, "tolerations"), [{"operator": "Exists"}]),
         (at("spec", part, "tolerations"), [{"key": "spot"}, {"key": "spot", "value": "true"}]),

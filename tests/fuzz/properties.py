@@ -17,29 +17,12 @@ from tests.admission.reviews import Answer
 from tests.fuzz.additions import Json
 from tests.fuzz.reviews import NAMESPACES
 from tests.fuzz.tally import Tally
+from tests.laws.strategies import PATCHED
 from webhook import names
 from webhook.sources import SOURCES
 
 # Where a patch may reach; whatever is below these too.
-REACH = (
-    *("/metadata/labels", "/metadata/annotations"),
-    *(
-        f"/spec/{field}"
-        for field in (
-            "nodeSelector",
-            "tolerations",
-            "affinity",
-            "topologySpreadConstraints",
-            "priorityClassName",
-            "priority",
-            "preemptionPolicy",
-            "schedulerName",
-            "runtimeClassName",
-            "terminationGracePeriodSeconds",
-            "securityContext",
-        )
-    ),
-)
+REACH = ("/metadata/labels", "/metadata/annotations", *(f"/spec/{field}" for field in PATCHED))
 # The API server quotes the reason to whoever made the pod.
 MOST_CHARACTERS = 2000
 MARKS = [mark for source in SOURCES for mark in source.marks if not mark.namespace]

@@ -14,7 +14,7 @@ from tests.wording import Wording, mentions
 from webhook import names
 from webhook.errors import InvalidDocuments
 from webhook.judgement.set_judgement import Objects, load_objects, read_object
-from webhook.placement.settings import CapacitySetting
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.policy.load import load
 from webhook.policy.yaml_text import MAX_DEPTH
 from webhook.server.folder import is_policy_file

@@ -6,12 +6,14 @@ Few keys and few values, so that settings meet and contradict each other often.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from webhook import names
+from webhook.placement.fields import OF_PODS
 
 Json = dict[str, Any]
 
@@ -166,6 +168,55 @@ CLASS_NAMES = ("spot", "on-demand", "pool-b", "old")
 EVENTS = [{"class": each, "time": "2026-06-01T10:59:00Z"} for each in CLASS_NAMES]
 HISTORY = json.dumps({"asOf": "2026-06-01T11:00:00Z", "events": EVENTS})
 HISTORIED: Json = {"annotations": {names.HISTORY: HISTORY}}
+RUNTIME_CLASS = "sandboxed"
+
+
+class Values(NamedTuple):
+    """Values of a plain field: of policies, of pods, and those that fuzzing adds to policies.
+
+    added: each the path below the field, and the value
+    """
+
+    policies: Sequence[Any]
+    pods: Sequence[Any]
+    added: Sequence[tuple[Any, ...]]
+
+
+# The fields that are merged alone, in the order in which they are drawn. The RuntimeClass is not in
+# the laws' world: it may tolerate every taint.
+PLAIN_VALUES: Mapping[str, Values] = {
+    "priorityClassName": Values(("low", "high"), ("low", "cluster-default"), (("high",),)),
+    "schedulerName": Values(
+        ("own", "other"), ("default-scheduler", "own"), (("default-scheduler",),)
+    ),
+    "runtimeClassName": Values((), (), ((RUNTIME_CLASS,),)),
+    "terminationGracePeriodSeconds": Values((5, 20, 30, 40, 60), (0, 30, 45), ((0,), (2**33,))),
+    "labels": Values(({"team": "x"}, {"team": "y", "cost": "1"}), (), (("a.b/c_d", ""),)),
+    "annotations": Values(
+        ({"note": "x"}, {"note": "y"}),
+        (),
+        (("a.b/c_d", 'ü "~1/~0" \u2028'), ("note", "")),
+    ),
+    "securityContext": Values(
+        ({"runAsUser": 1000}, {"runAsUser": 2000, "fsGroup": 1}),
+        ({}, {"runAsUser": 0}),
+        (
+            ("fsGroup", 2000),
+            ("seccompProfile", {"type": "RuntimeDefault"}),
+            ("supplementalGroups", [1, 2]),
+            ("runAsNonRoot", True),
+            ("windowsOptions", {"runAsUserName": "u"}),
+            ("seLinuxOptions", {"level": "s0"}),
+        ),
+    ),
+}
+# The fields of a pod's spec that a patch may change.
+PATCHED = frozenset(
+    name
+    for field in OF_PODS
+    if field.holder == "spec" and field.by_policies
+    for name in (field.name, *field.derived)
+)
 
 
 @st.composite
@@ -207,10 +258,7 @@ def pods(draw: st.DrawFn) -> Json:
     if draw(st.integers(0, 3)) == 0:
         spec["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
     for field, values in (
-        ("priorityClassName", ("low", "cluster-default")),
-        ("schedulerName", ("default-scheduler", "own")),
-        ("terminationGracePeriodSeconds", (0, 30, 45)),
-        ("securityContext", ({}, {"runAsUser": 0})),
+        *((field, values.pods) for field, values in PLAIN_VALUES.items() if values.pods),
         ("serviceAccountName", ("default", "trainer", "a.b", "axb")),
     ):
         if draw(st.booleans()):
@@ -294,6 +342,19 @@ def with_fallback(draw: st.DrawFn, setting: Json) -> Json:
 
 
 @st.composite
+def allowed_values(draw: st.DrawFn) -> Json:
+    """The values that authors may choose among."""
+    field = draw(one("nodeSelector", "priorityClassName", "schedulerName"))
+    if field == "nodeSelector":
+        key = draw(one(*KEYS))
+        result: Json = {"field": field, "key": key, "oneOf": [draw(one(*VALUES[key]))]}
+    else:
+        values = {"priorityClassName": ("low", "high"), "schedulerName": ("own", "other")}
+        result = {"field": field, "oneOf": [draw(one(*values[field]))]}
+    return {**result, "stated": draw(st.booleans())}
+
+
+@st.composite
 def placements(draw: st.DrawFn, part: str) -> Json:
     """The placement of one part of a policy; never empty."""
     result: Json = {}
@@ -306,6 +367,10 @@ def placements(draw: st.DrawFn, part: str) -> Json:
     if part == "requirements" and draw(st.integers(0, 4)) == 0:
         patterns = draw(st.lists(toleration_patterns(), max_size=3))
         result["allowedTolerations"] = {"patterns": patterns, "remove": draw(st.booleans())}
+    if part == "requirements" and draw(st.integers(0, 4)) == 0:
+        result["values"] = draw(
+            st.lists(allowed_values(), max_size=2, unique_by=lambda v: (v["field"], v.get("key")))
+        )
     if draw(st.integers(0, 2)) == 0:
         settings = draw(
             st.lists(
@@ -317,16 +382,9 @@ def placements(draw: st.DrawFn, part: str) -> Json:
         result["capacity"] = settings
     if draw(st.integers(0, 4)) == 0:
         result["topologySpreadConstraints"] = _by_pair(draw(some(spread_constraints, 2)))
-    for field, values in (
-        ("priorityClassName", ("low", "high")),
-        ("schedulerName", ("own", "other")),
-        ("terminationGracePeriodSeconds", (5, 20, 30, 40, 60)),
-        ("labels", ({"team": "x"}, {"team": "y", "cost": "1"})),
-        ("annotations", ({"note": "x"}, {"note": "y"})),
-        ("securityContext", ({"runAsUser": 1000}, {"runAsUser": 2000, "fsGroup": 1})),
-    ):
-        if draw(st.integers(0, 5)) == 0:
-            result[field] = draw(one(*values))
+    for field, values in PLAIN_VALUES.items():
+        if values.policies and draw(st.integers(0, 5)) == 0:
+            result[field] = draw(one(*values.policies))
     result = {key: value for key, value in result.items() if value}
     if not result:
         result["nodeSelector"] = {"zone": "a"}

@@ -22,6 +22,7 @@ from tests.laws.strategies import (
     MODES,
     NODE_NAMES,
     NOW,
+    PATCHED,
     REQUIRED,
     WORLD,
     document,
@@ -202,21 +203,6 @@ def test_law_5_every_patch_applies_and_makes_a_valid_pod(
         assert "priority" not in spec
 
 
-PLACEMENT_FIELDS = {
-    "nodeSelector",
-    "tolerations",
-    "affinity",
-    "topologySpreadConstraints",
-    "priorityClassName",
-    "schedulerName",
-    "runtimeClassName",
-    "terminationGracePeriodSeconds",
-    "securityContext",
-    "priority",
-    "preemptionPolicy",
-}
-
-
 @lawful
 @given(pods(), excepted_lists(), st.booleans())
 def test_law_6_a_patch_reaches_placement_fields_only(
@@ -224,8 +210,8 @@ def test_law_6_a_patch_reaches_placement_fields_only(
 ) -> None:
     """Never a container, a volume, a service account; no label that was there is changed."""
     after = patched(pod, decided(pod, policy_set(policies), kueue=kueue))
-    assert {k: v for k, v in after["spec"].items() if k not in PLACEMENT_FIELDS} == {
-        k: v for k, v in pod["spec"].items() if k not in PLACEMENT_FIELDS
+    assert {k: v for k, v in after["spec"].items() if k not in PATCHED} == {
+        k: v for k, v in pod["spec"].items() if k not in PATCHED
     }
     assert after["metadata"]["labels"].items() >= pod["metadata"]["labels"].items()
     assert {k: v for k, v in after["metadata"].items() if k not in ("labels", "annotations")} == {
@@ -470,7 +456,7 @@ junk = st.recursive(
 @given(
     pods(),
     excepted_lists(),
-    st.sampled_from(sorted(PLACEMENT_FIELDS | {"containers", "volumes", "os", "nodeName"})),
+    st.sampled_from(sorted(PATCHED | {"containers", "volumes", "os", "nodeName"})),
     junk,
 )
 def test_law_8_a_pod_of_the_wrong_shape_is_an_error_and_never_no_match(

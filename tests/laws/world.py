@@ -37,7 +37,9 @@ def policy_set(policies: Iterable[Json], classes: Iterable[Json] = CLASSES) -> P
     for model in class_models:
         if model.spec.complement_of:
             other = compiled[model.spec.complement_of]
-            compiled[model.name] = capacity.complement(model.name, other)
+            compiled[model.name] = compiling.with_grace(
+                capacity.complement(model.name, other), model
+            )
     documents: list[PolicyDocument] = [*models, *class_models, *exceptions]
     return PolicySet(models, compiled, hash_of(map(content, documents)), exceptions)
 

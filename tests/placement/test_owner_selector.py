@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests import label_selectors
 from tests.laws.strategies import KEYS, VALUES, Json, one, some
 from tests.objects import an_object
-from webhook.placement.owner_selector import selector_of, written_owner
+from webhook.placement.owner_selector import OwnerSelector, selector_of, written_owner
 
 
 @st.composite
@@ -51,7 +51,7 @@ def test_what_is_no_selector_has_no_conditions() -> None:
     specs: list[object] = [None, [], {"selector": "a=b"}, {"selector": {"matchExpressions": "x"}}]
     for spec in specs:
         found = selector_of({"kind": "Job", "metadata": {"name": "j"}, "spec": spec})
-        assert found == ("Job j", (), "")
+        assert found == OwnerSelector("Job j")
     odd: list[Json] = [
         {"key": 1, "operator": "NotIn"},
         {"key": "a", "operator": "NotIn", "values": 2},

@@ -8,6 +8,7 @@ import jsonpatch
 import pytest
 
 from webhook.placement import patch, pod
+from webhook.placement.fields import SCALARS, Field
 from webhook.placement.shapes import Term
 
 Json = dict[str, Any]
@@ -79,25 +80,15 @@ def test_affinity_is_changed_at_its_deepest_part() -> None:
     }
 
 
-def test_another_priority_class_clears_what_the_priority_plugin_filled_in() -> None:
+@pytest.mark.parametrize("field", SCALARS.values(), ids=lambda field: field.name)
+def test_another_value_clears_what_a_plugin_derived_from_the_old(field: Field) -> None:
     """Only where it is there: removing what is not there would not apply."""
-    what = raw(priority=0, preemptionPolicy="PreemptLowerPriority")
-    assert [o["op"] + o["path"] for o in operations(what, priority_class_name="high")] == [
-        "add/spec/priorityClassName",
-        "remove/spec/priority",
-        "remove/spec/preemptionPolicy",
+    value = type(field.unset)(7)
+    added = {"op": "add", "path": field.path, "value": value}
+    for spec in ({}, {field.name: type(field.unset)(8)}):
+        assert operations(raw(None, **spec), **{field.attribute: value}) == [added]
+    made = operations(raw(None, **dict.fromkeys(field.derived, 0)), **{field.attribute: value})
+    assert list(made) == [
+        added,
+        *({"op": "remove", "path": f"/spec/{name}"} for name in field.derived),
     ]
-    assert len(operations(raw(), priority_class_name="high")) == 1
-
-
-@pytest.mark.parametrize(
-    ("attribute", "field"),
-    [("scheduler_name", "schedulerName"), ("runtime_class_name", "runtimeClassName")],
-)
-def test_a_name_is_set(attribute: str, field: str) -> None:
-    """Whether it was there or not."""
-    for spec in ({}, {field: "other"}):
-        what = raw(None, **spec)
-        assert operations(what, **{attribute: "mine"}) == [
-            {"op": "add", "path": f"/spec/{field}", "value": "mine"}
-        ]

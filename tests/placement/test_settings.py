@@ -10,8 +10,10 @@ from tests.policy.examples import EVERYTHING
 from webhook.placement.capacity import compiled, shape
 from webhook.placement.fold import fold
 from webhook.placement.merge import MergeContext, Merged, merge
+from webhook.placement.namespace_setting import NamespaceSetting
+from webhook.placement.placement_setting import PlacementSetting
 from webhook.placement.pod import parse_pod
-from webhook.placement.settings import PlacementSetting, is_selector
+from webhook.placement.settings import is_selector
 from webhook.placement.topology import topology_keys
 from webhook.policy.compile import located, settings
 from webhook.policy.model import PlacementPolicy
@@ -40,7 +42,9 @@ def _classes(root: type) -> set[type]:
 
 
 def placed(setting: PlacementSetting) -> Merged:
-    """The result of merging this setting alone into the pod."""
+    """The result of merging this setting alone into the pod, with a value if it needs one."""
+    if isinstance(setting, NamespaceSetting):
+        setting = setting.valued("some")
     return merge(fold([setting.policy], [setting]), POD, (), MergeContext(_CLASSES))
 
 
@@ -88,8 +92,15 @@ def test_a_pod_that_was_given_a_setting_holds_it_until_it_is_undone(
     The terms of required affinity are taken away by their condition, all policies' together.
     """
     setting, _ = example
+    if isinstance(setting, NamespaceSetting):
+        assert not setting.holds_in(placed(setting).placement)
+        setting = setting.valued("some")
     final = placed(setting).placement
-    assert setting.holds_in(final) == (final != POD) == (setting.field != "tolerations.allowed")
+    assert (
+        setting.holds_in(final)
+        == (final != POD)
+        == (not setting.field.endswith((".allowed", ".values")))
+    )
     if setting.holds_in(final):
         assert setting.undone(final)._replace(required=None) == POD
 
@@ -100,12 +111,13 @@ def test_what_a_setting_demands_of_nodes_is_what_a_placed_pod_demands(
     setting, _ = example
     final = placed(setting).placement
     assert setting.limits_nodes == bool(final.required or final.node_selector)
-    assert is_selector(setting) == bool(final.node_selector)
+    valued = setting.valued("some") if isinstance(setting, NamespaceSetting) else setting
+    assert is_selector(valued) == bool(final.node_selector)
     assert (setting.condition is not None) == (final.required is not None)
     assert bool(setting.node_keys) == setting.limits_nodes
     assert setting.scheduler_holds >= setting.limits_nodes
     assert tuple(setting.topology_keys) == tuple(topology_keys(final))
-    assert [each for each in setting.tolerated if each not in final.tolerations] == (
+    assert [each for each in valued.tolerated if each not in final.tolerations] == (
         [{"operator": "Exists"}] if setting.field == "runtimeClassName" else []
     )
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from webhook.dns_names import is_label
 from webhook.identity import Identity
+from webhook.placement.quantity import NANOS
 from webhook.policy import conditions
 from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, includes, overlap
@@ -45,25 +46,38 @@ selectors = st.builds(
     st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES), max_size=1),
     st.lists(expressions, max_size=2),
 )
+ranges = st.builds(
+    lambda resource, bounds: {"resource": resource, **bounds},
+    st.sampled_from(["cpu", "nvidia.com/gpu"]),
+    st.sampled_from(
+        [{"atLeast": 2}, {"atLeast": "500m"}, {"atMost": 2}, {"atLeast": 1, "atMost": "3"}]
+    ),
+)
 matches = st.fixed_dictionaries(
     {},
     optional={
         "namespaces": several("ml", "ml-a", "ml-*", "*", "web", "m?"),
         "namespaceSelector": selectors,
         "podSelector": selectors,
+        "annotationSelector": selectors,
         "kinds": several("job", "experiment"),
         "frameworks": several("pytorch", "mpi"),
         "roles": several("worker", "master"),
         "replicaIndexes": several(0, 1),
         "coordinator": st.booleans(),
-        "resources": several("cpu", "nvidia.com/gpu"),
+        "resources": several("cpu", "nvidia.com/gpu", "nvidia.com/*", "*", "c?u"),
+        "requests": st.lists(ranges, min_size=1, max_size=2),
+        "resourceClaims": st.booleans(),
         "volumes": several("secret", "nfs"),
         "serviceAccounts": several("default", "train*", "a.b", "a?b", "*"),
     },
 )
 labels = st.dictionaries(st.sampled_from(LABELS), st.sampled_from(VALUES))
+amounts = st.dictionaries(
+    st.sampled_from(["cpu", "nvidia.com/gpu"]), st.sampled_from([1, 2, 3, 4]).map(NANOS.__mul__)
+)
 subjects = st.builds(
-    Subject,
+    lambda *parts: Subject(*parts)._replace(resources=frozenset(parts[-2])),
     st.sampled_from(NAMESPACES),
     labels,
     labels,
@@ -79,9 +93,12 @@ subjects = st.builds(
         st.just("x"),
         st.booleans(),
     ),
-    st.frozensets(st.sampled_from(["cpu", "nvidia.com/gpu"])),
+    st.just(frozenset[str]()),
     st.frozensets(st.sampled_from(["secret", "nfs"])),
     st.sampled_from(["default", "trainer", "a.b", "axb"]),
+    labels,
+    amounts,
+    st.booleans(),
 )
 
 
@@ -102,7 +119,7 @@ def covers(one: Json, two: Json) -> bool:
 
 def apart(one: Json, two: Json) -> bool:
     """Whether no pod meets both."""
-    return MatchedPods(match(one)).apart(MatchedPods(match(two)))
+    return MatchedPods(match(one)).is_disjoint(MatchedPods(match(two)))
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.policy.subject import resources, service_account, volumes
+from webhook.identity import identify
+from webhook.placement.pod_requests import lacking, requests
+from webhook.placement.quantity import amount, nanos, unit_of
+from webhook.policy.conditions import block
+from webhook.policy.match_model import Match
+from webhook.policy.subject import resources, service_account, subject_of, volumes
+
+Json = dict[str, Any]
 
 
 def container(**parts: dict[str, object]) -> dict[str, object]:
@@ -93,3 +102,50 @@ def test_whatever_stands_there_is_read_without_an_error(value: object) -> None:
         resources(holder)
         volumes(holder)
         assert service_account(holder)
+
+
+resource_lists = st.dictionaries(
+    st.sampled_from(["cpu", "nvidia.com/gpu"]), st.sampled_from(["0", "1", "500m", "3"]), max_size=2
+)
+containers = st.builds(
+    lambda requests, limits, sidecar: {
+        "resources": {"requests": requests, "limits": limits},
+        **({"restartPolicy": "Always"} if sidecar else {}),
+    },
+    resource_lists,
+    resource_lists,
+    st.booleans(),
+)
+
+
+@given(
+    st.lists(containers, min_size=1, max_size=3),
+    st.lists(containers, max_size=3),
+    resource_lists,
+    st.sampled_from(["cpu", "nvidia.com/gpu"]),
+    st.sampled_from(["1", "1500m", 2, "4"]),
+)
+def test_the_amount_that_a_policy_matches_is_the_one_that_the_scheduler_counts(
+    main: list[Json], init: list[Json], overhead: dict[str, str], resource: str, bound: str | int
+) -> None:
+    """A pod requests at least as much as any node lacks that has less; at most what one has."""
+    spec = {"containers": main, "initContainers": init, "overhead": overhead}
+    needed, limit = requests(spec), amount(resource, bound)
+    has_some = needed.get(resource, 0) > 0
+    # A node that has as much as the bound, and one that has a unit less.
+    enough, short = ({**needed, "pods": 1, resource: room} for room in (limit, limit - 1))
+    least = {"match": {"requests": [{"resource": resource, "atLeast": bound}]}}
+    most = {"match": {"requests": [{"resource": resource, "atMost": bound}]}}
+    exact = amount(resource, bound) * unit_of(resource) == nanos(bound)
+    assert matches(spec, least) == (has_some and lacking(needed, short) is not None)
+    if exact:
+        assert matches(spec, most) == (has_some and lacking(needed, enough) is None)
+
+
+def matches(spec: Json, policy: Json) -> bool:
+    """Whether a policy with this match is for a pod with this spec."""
+    match = Match.model_validate(policy["match"])
+    identity = identify({"fairlead.dev/run": "r"}, {}, {})
+    assert identity is not None
+    subject = subject_of("ml", {}, {}, identity, spec, {"requests"}, {})
+    return block(match).holds(subject)

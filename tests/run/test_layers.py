@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.laws import scheduler, strategies
 from webhook import names
+from webhook.placement.fields import FIELDS, Shape
 from webhook.placement.schema.placement import PlacementModel
 from webhook.placement.tolerations import meeting_points
 from webhook.run import environment
@@ -67,16 +68,18 @@ def meaning(environment: Json) -> Json:
     return found
 
 
+# Of each scalar; zero is a word.
+TWO_VALUES = {
+    field.name: (0, 20) if isinstance(field.unset, int) else ("one", "two")
+    for field in FIELDS
+    if field.shape is Shape.SCALAR
+}
 environments = st.builds(
     lambda common, more: {**common, **more},
     strategies.placements("overrides"),
     st.fixed_dictionaries(
         {},
-        optional={
-            "nodeName": st.sampled_from(strategies.NODE_NAMES),
-            "runtimeClassName": st.sampled_from(("gvisor", "kata")),
-            "terminationGracePeriodSeconds": st.sampled_from((0, 20)),
-        },
+        optional={name: st.sampled_from(values) for name, values in TWO_VALUES.items()},
     ),
 )
 
@@ -263,12 +266,7 @@ TABLE: list[tuple[Any, ...]] = [
         [{"class": "spot", "mode": "Prefer", "weight": 9}, {"class": "gpu", "mode": "Allow"}],
         [{"class": "spot", "mode": "Allow"}, {"class": "old", "mode": "Prevent"}],
     ),
-    *(
-        (field, "one", "two", "two", "one", "two", "one")
-        for field in ("nodeName", "priorityClassName", "schedulerName", "runtimeClassName")
-    ),
-    # Zero is a word.
-    ("terminationGracePeriodSeconds", 0, 20, 20, 0, 20, 0),
+    *((field, *two, *(two[1], two[0]) * 2) for field, two in TWO_VALUES.items()),
     # Nothing is no word: it is filled by every strategy, and clears a field by Replace alone.
     ("nodeSelector", {}, {"pool": "b"}, *([{"pool": "b"}] * 4)),
     ("nodeSelector", {"pool": "a"}, {}, {"pool": "a"}, {"pool": "a"}, {}, {"pool": "a"}),

@@ -9,6 +9,7 @@ import pytest
 from tests.run.raw_pods import condition, owner_reference, raw_pod, running, terminated, waiting
 from webhook import names
 from webhook.run import observation
+from webhook.run.controller_reference import owner_uid
 from webhook.run.observation import LONGEST_EXIT_MESSAGE
 from webhook.run.observed import Exit, OwnedDeployment, OwnedPod
 
@@ -259,10 +260,8 @@ def test_a_deployment_says_why_it_makes_no_progress() -> None:
 
 def test_objects_of_a_run_are_recognized_by_the_controller_reference() -> None:
     """Services and ConfigMaps: of them only this is kept."""
-    assert (
-        observation.owner_uid({"metadata": {"ownerReferences": [owner_reference()]}}) == "run-uid"
-    )
-    assert observation.owner_uid({"metadata": {"labels": {names.RUN: "mnist"}}}) is None
+    assert owner_uid({"metadata": {"ownerReferences": [owner_reference()]}}) == "run-uid"
+    assert owner_uid({"metadata": {"labels": {names.RUN: "mnist"}}}) is None
 
 
 def exit_of(

@@ -73,6 +73,31 @@ def test_the_phases_of_a_run_that_restarts_once() -> None:
     ]
 
 
+ELASTIC: dict[str, Any] = {"framework": "pytorch", "pytorch": {"elastic": {"minReplicas": 2}}}
+
+
+def elastic(workers: int) -> Scene:
+    """An elastic run from two replicas on."""
+    return Scene(replicas={"worker": {"count": workers}}, **ELASTIC)
+
+
+def test_an_elastic_run_runs_from_its_minimum_on(wording: Wording) -> None:
+    """If its leader is among them, which has the store of the rendezvous."""
+    scene = elastic(4)
+    assert scene.runs("worker-1", "worker-2").status.phase == "Starting"
+    scene.runs("worker-0").vanishes("worker-2")
+    assert (scene.status.phase, scene.role("worker").restarts) == ("Running", 1)
+    assert scene.status.message == "2 of 4 replicas run, elastic from 2"
+    scene.set("worker-3", unscheduled=WORDS)
+    mentions(scene.look().status.message, "2 of 4 replicas run, elastic from 2; 1 of 4 pods: 0/12")
+    lost = [scene.status.incidents[0].seconds_lost]
+    scene.set("worker-3", unscheduled="")
+    assert scene.runs().later(400).runs().status.message == "4 of 4 replicas run"
+    lost.append(scene.status.incidents[0].seconds_lost)
+    assert lost == [None, 400]
+    wording(scene.vanishes("worker-1").status.message)
+
+
 def test_counts_are_shown_by_role() -> None:
     """Desired, active, ready, succeeded; and ready of desired for all."""
     scene = Scene(**led("pytorch", 3)).runs("master-0", "worker-1").exits("worker-1", 0)

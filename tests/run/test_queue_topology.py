@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.fast_yaml import load_yaml
+from tests.test_guides import blocks
 from tests.wording import mentions
 from webhook import names
 from webhook.run.queue_topology import find_problems, read_request
@@ -77,3 +81,16 @@ def test_what_kueue_refuses_of_its_own_jobs_is_named(
 ) -> None:
     """Its scheduler panics at a Workload with some of them."""
     mentions(problems(*sets), *words)
+
+
+def test_the_guide_asks_for_one_rack_for_all_pods_of_a_run() -> None:
+    """By annotations of its pod template, of one leader and workers of one kind."""
+    (text,) = (
+        block.text
+        for block in blocks(Path(__file__).parents[2] / "docs" / "guides" / "one-rack.md")
+        if "kueue" in block.text
+    )
+    annotations = load_yaml(text)["spec"]["template"]["metadata"]["annotations"]
+    request = read_request(annotations)
+    assert request == {"required": "example.com/rack", "podSetGroupName": "all"}
+    assert find_problems([("master", 1, request), ("workers", 3, request)]) == []

@@ -170,3 +170,53 @@ def test_a_run_without_replicas_is_one_pod() -> None:
     """Its end is the run's."""
     scene = Scene().runs().exits("master-0", 0)
     assert scene.status.phase == "Succeeded"
+
+
+def finishing(workers: int, *begun: str, **spec: Any) -> Scene:
+    """An elastic run from one replica on, of which some run."""
+    spec |= {"framework": "pytorch", "pytorch": {"elastic": {"minReplicas": 1}}}
+    return Scene(replicas={"worker": {"count": workers}}, **spec).runs(*begun)
+
+
+def test_an_elastic_run_ends_with_those_that_worked(wording: Wording) -> None:
+    """One that never had a node is waited for no longer than those that work."""
+    scene = finishing(3, "worker-0", "worker-1").later(60).exits("worker-1", 0)
+    assert (scene.status.phase, scene.status.message) == (
+        "Running",
+        "1 of 3 replicas run, 1 have finished",
+    )
+    scene.exits("worker-0", 0)
+    assert ended(scene)[:2] == ("Succeeded", "Finished")
+    wording(ended(scene)[2])
+
+
+def test_nothing_is_created_after_the_first_of_an_elastic_run_has_finished() -> None:
+    """The rendezvous is closed: a new one would fail."""
+    scene = finishing(3, "worker-0", "worker-1", "worker-2").later(60)
+    scene.fails("worker-2", disruption=TARGET).exits("worker-1", 0)
+    scene.later(400)
+    assert scene.pods == ["worker-0", "worker-1", "worker-2"]
+    assert ended(scene.exits("worker-0", 0))[0] == "Succeeded"
+
+
+def test_one_that_comes_after_the_first_has_finished_does_not_count() -> None:
+    """Its failure is charged to nobody, though the budget is 0."""
+    scene = finishing(3, "worker-0", "worker-1", backoffLimit=0).later(60)
+    scene.exits("worker-1", 0).later(5).runs("worker-2").exits("worker-2", 1)
+    assert (scene.status.phase, scene.role("worker").failed) == ("Running", 0)
+    assert ended(scene.exits("worker-0", 0))[0] == "Succeeded"
+
+
+def test_a_failure_beside_the_first_that_finished_is_within_the_budget() -> None:
+    """So a run whose budget is 0 fails by it, and others end well."""
+    for limit, phase in ((0, "Failed"), (1, "Succeeded")):
+        scene = finishing(2, "worker-0", "worker-1", backoffLimit=limit).later(60)
+        scene.exits("worker-1", 0).exits("worker-0", 1)
+        assert ended(scene)[0] == phase
+
+
+def test_a_suspension_does_not_end_an_elastic_run_that_works() -> None:
+    """What worked beside the first that finished did not; resumed, it has nobody to work with."""
+    scene = finishing(2, "worker-0", "worker-1").later(60).exits("worker-1", 0)
+    assert scene.spec(suspend=True).later(1).status.phase == "Suspended"
+    assert ended(scene.spec(suspend=False))[0] == "Succeeded"

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.fast_yaml import load_all_yaml
 from tests.policy.examples import EVERYTHING
+from webhook.placement.schema.placement import PlacementModel
 
 Json = dict[str, Any]
 
@@ -32,8 +33,7 @@ def an_environment() -> Json:
     )
     parts = [policy["spec"][part] for part in ("defaults", "overrides", "requirements")]
     found = {**parts[0], **parts[1], **parts[2], "patchStrategy": "Replace", "nodeName": "n1"}
-    of_policies = ("split", "allowedTolerations")
-    return {name: each for name, each in found.items() if name not in of_policies}
+    return {name: each for name, each in found.items() if name in PlacementModel.outer_names()}
 
 
 def a_run(**spec: Any) -> Json:

@@ -11,7 +11,8 @@ import pytest
 from tests.objects import an_object
 from webhook.decision.notice import Owner
 from webhook.errors import ClusterError
-from webhook.placement.owner_selector import SELECTING
+from webhook.placement.owner_selector import SELECTING, CountedPods
+from webhook.placement.shapes import Requirement
 from webhook.server.objects import MakingObjects
 from webhook.sources import SHIPPED
 from webhook.sources.marks import ObjectRef
@@ -130,7 +131,7 @@ async def test_no_author_makes_the_webhook_read_without_end() -> None:
 
 OWNER = Owner("apps/v1", "ReplicaSet", "web-1", "u1")
 SELECTORS = "/apis/apps/v1/namespaces/ml/replicasets/web-1"
-BROKEN: Json = {"key": "team", "operator": "DoesNotExist", "values": []}
+BROKEN: Requirement = {"key": "team", "operator": "DoesNotExist", "values": []}
 
 
 def replica_set(uid: str = "u1") -> Json:
@@ -144,10 +145,10 @@ async def test_a_selector_is_read_once_for_all_pods_of_an_owner() -> None:
     """It never changes; only what a further label may break is kept."""
     server = Server(replica_set())
     it = objects(server)
-    asks = [it.conditions("ml", OWNER) for _ in range(9)]
-    assert await asyncio.gather(*asks) == [(BROKEN,)] * 9
+    asks = [it.counted("ml", OWNER) for _ in range(9)]
+    assert await asyncio.gather(*asks) == [CountedPods((BROKEN,))] * 9
     server.clock = 1e9
-    assert await it.conditions("ml", OWNER) == (BROKEN,)
+    assert await it.counted("ml", OWNER) == CountedPods((BROKEN,))
     assert server.read == [SELECTORS]
 
 
@@ -155,9 +156,23 @@ async def test_each_kind_is_read_where_it_is_served() -> None:
     """Whatever version the pod's author writes."""
     for (group, kind), resource in SELECTING.items():
         server = Server(replica_set())
-        found = await objects(server).conditions("ml", Owner(f"{group}/v0", kind, "web-1", "u1"))
-        assert found == (BROKEN,)
+        found = await objects(server).counted("ml", Owner(f"{group}/v0", kind, "web-1", "u1"))
+        assert found == CountedPods((BROKEN,))
         assert server.read == [f"/apis/{group}/v1/namespaces/ml/{resource}/web-1"]
+
+
+async def test_the_ordinals_of_a_stateful_set_hold_for_a_minute() -> None:
+    """Its owner may change them."""
+    document = replica_set()
+    document["spec"]["ordinals"] = {"start": 5}
+    server, owner = Server(document), Owner("apps/v1", "StatefulSet", "web-1", "u1")
+    it = objects(server)
+    assert await it.counted("ml", owner) == CountedPods((BROKEN,), 5)
+    document["spec"]["ordinals"] = {"start": 7}
+    server.clock = 59.0
+    assert (await it.counted("ml", owner)).first == 5
+    server.clock = 61.0
+    assert (await it.counted("ml", owner)).first == 7
 
 
 @pytest.mark.parametrize(
@@ -168,12 +183,12 @@ async def test_each_kind_is_read_where_it_is_served() -> None:
 async def test_an_owner_that_does_not_exist_counts_no_pods(server: Server) -> None:
     """It is asked for again some seconds later."""
     it = objects(server)
-    assert await it.conditions("ml", OWNER) == ()
-    assert await it.conditions("ml", OWNER._replace(name="../secrets/x")) == ()
+    assert await it.counted("ml", OWNER) == CountedPods()
+    assert await it.counted("ml", OWNER._replace(name="../secrets/x")) == CountedPods()
     assert server.read == [SELECTORS]
     server.clock = 6.0
     server.found = replica_set()
-    assert await it.conditions("ml", OWNER) == (BROKEN,)
+    assert await it.counted("ml", OWNER) == CountedPods((BROKEN,))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +201,7 @@ async def test_an_owner_that_does_not_exist_counts_no_pods(server: Server) -> No
 async def test_a_selector_that_cannot_be_read_is_an_error(error: Exception, text: str) -> None:
     """With its reason, in a few words."""
     with pytest.raises(ClusterError, match=text):
-        await objects(Server(error)).conditions("ml", OWNER)
+        await objects(Server(error)).counted("ml", OWNER)
 
 
 async def test_a_pod_waits_for_a_selector_for_half_a_second_at_most() -> None:
@@ -194,7 +209,7 @@ async def test_a_pod_waits_for_a_selector_for_half_a_second_at_most() -> None:
     server = Server(replica_set())
     server.seconds = 60.0
     with pytest.raises(ClusterError, match=r"no answer in 0\.5 s"):
-        await objects(server).conditions("ml", OWNER)
+        await objects(server).counted("ml", OWNER)
 
 
 async def test_no_namespace_takes_all_reads_of_selectors() -> None:
@@ -206,7 +221,7 @@ async def test_no_namespace_takes_all_reads_of_selectors() -> None:
         read = len(server.read)
         for number in range(count):
             with suppress(ClusterError):
-                await it.conditions(namespace, OWNER._replace(name=f"{namespace}-{number}"))
+                await it.counted(namespace, OWNER._replace(name=f"{namespace}-{number}"))
         return len(server.read) - read
 
     assert await passed("a", 300) == 100
@@ -223,10 +238,10 @@ async def test_an_owner_is_not_read_for_each_uid_that_an_author_writes() -> None
     it = objects(server)
     for number in range(50):
         with suppress(ClusterError):
-            await it.conditions("ml", OWNER._replace(uid=f"forged-{number}"))
+            await it.counted("ml", OWNER._replace(uid=f"forged-{number}"))
     assert len(server.read) == 3
     server.clock = 5.0
-    assert await it.conditions("ml", OWNER) == (BROKEN,)
+    assert await it.counted("ml", OWNER) == CountedPods((BROKEN,))
 
 
 async def test_selectors_have_a_megabyte_of_memory() -> None:
@@ -236,8 +251,8 @@ async def test_selectors_have_a_megabyte_of_memory() -> None:
     server = Server(long)
     it = objects(server)
     for number in range(6):
-        await it.conditions("ml", OWNER._replace(name=f"n{number}"))
-    await it.conditions("ml", OWNER._replace(name="n5"))
+        await it.counted("ml", OWNER._replace(name=f"n{number}"))
+    await it.counted("ml", OWNER._replace(name="n5"))
     assert len(server.read) == 6
-    await it.conditions("ml", OWNER._replace(name="n0"))
+    await it.counted("ml", OWNER._replace(name="n0"))
     assert len(server.read) == 7

@@ -21,7 +21,7 @@ from webhook.decision.arrival import (
     settle_selector,
 )
 from webhook.decision.decision import Decision
-from webhook.decision.engine import adds_labels, decide_received, receive_pod
+from webhook.decision.engine import adds_labels, counts_ordinals, decide_received, receive_pod
 from webhook.decision.notice import of_no_node, of_refusal, of_rejection, refusal_of
 from webhook.decision.stamp import HASH_LENGTH, stamp_of
 from webhook.errors import InvalidPod, InvalidReview, NotSynced
@@ -162,7 +162,9 @@ class Handler:
             if received is not None:
                 received, doubts = await settle_leader(received, policies.sources, self.objects)
                 owner = selecting_owner(received.arrival.pod)
-                if owner and adds_labels(received, policies):
+                if owner and (
+                    adds_labels(received, policies) or (counts_ordinals(received, owner, policies))
+                ):
                     received = await settle_selector(received, owner, self.objects)
             return self._decide(request, received, policies, began, doubts, len(body))
         except (InvalidReview, InvalidPod, RecursionError) as error:

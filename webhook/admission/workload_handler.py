@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -27,6 +27,8 @@ from webhook.decision.shape import Shapes
 from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
 from webhook.errors import ClusterError, InvalidPod, InvalidReview, InvalidRun, NotSynced
 from webhook.evaluation.plugins import UNREAD
+from webhook.evaluation.replicas import evaluate_template
+from webhook.evaluation.room import with_room
 from webhook.evaluation.world import World
 from webhook.identity import misread, unknown_keys
 from webhook.metric_names import ENGINE_ERRORS, WORKLOAD_WARNINGS
@@ -38,6 +40,7 @@ from webhook.placement.runtime_class import tolerating
 from webhook.placement.trace import warning
 from webhook.turns import Window
 from webhook.workloads.object import ANSWERED, Object
+from webhook.workloads.template import MAX_REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
     from webhook.decision.decision import ReceivedPod
     from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.plugins import PluginInputs
+    from webhook.evaluation.replicas import Replicas
+    from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
@@ -73,6 +78,10 @@ MOST_VALUES: Final = 32_768
 MOST_BYTES: Final = 65_536
 # Limit on the size of a DaemonSet's template times the number of nodes, as it is checked per node.
 _MOST_WORK: Final = 200_000
+# Limits on the nodes times the templates, and on the groups of equal pods, of which is counted how
+# many run at one time: some 2 µs for each node, and 1 ms for each group.
+_MOST_NODES: Final = 40_000
+_MOST_GROUPS: Final = 16
 # An empty user would mean "offline", where the engine trusts the pod's own metadata. The future
 # pods come from a controller and are not trusted.
 _CONTROLLER: Final = "system:fairlead:a-controller"
@@ -217,9 +226,17 @@ class WorkloadHandler:
             templates = self.pods_of(workload.new, sources, *beside)
         except InvalidRun as error:
             return nothing_of(workload.about.kind, workload.about.name, error.problems)
-        if not templates or self._is_unchanged(workload, templates, sources, *beside):
+        if not templates:
             return []
+        before = self._unchanged(workload, templates, sources, *beside)
         facts = self._facts(workload, labels, templates)
+        # A change of scale leaves the pods as they were, and takes room.
+        as_before = before is not None and _counts(before) == _counts(templates)
+        nodes = () if as_before else self.inputs.nodes() or ()
+        room = await asyncio.to_thread(_warn_of_room, facts, templates, nodes) if nodes else ()
+        about = workload.about
+        if before is not None:
+            return write_warnings(about.kind, about.name, about.namespace, (), room)
         until = self.clock() + self.budget / 2
         groups: list[Group] = []
         for pods in templates[:MOST_TEMPLATES]:
@@ -231,27 +248,24 @@ class WorkloadHandler:
                     break
         # A large template takes too long for the event loop.
         faults = await asyncio.to_thread(self.faults_of, workload.new, sources, *beside)
-        about = workload.about
-        return write_warnings(about.kind, about.name, about.namespace, groups, faults)
+        return write_warnings(about.kind, about.name, about.namespace, groups, [*faults, *room])
 
-    def _is_unchanged(
+    def _unchanged(
         self,
         workload: _Workload,
         templates: Sequence[PodTemplate],
         *about: SourceTable | JsonObject,
-    ) -> bool:
-        """Return True if an update leaves the pods as they were, such as a change of scale."""
-        if workload.old is None:
-            return False
+    ) -> Sequence[PodTemplate] | None:
+        """Return the templates before an update that leaves the pods as they were, such as a change
+        of scale; None for any other."""
+        if workload.old is None or (_marked(workload.new) and not _marked(workload.old)):
+            return None
         try:
             before = self.pods_of(workload.old, *about)
         except InvalidRun:
-            return False
-        if _marked(workload.new) and not _marked(workload.old):
-            return False
-        return [template.pod(0) for template in before] == [
-            template.pod(0) for template in templates
-        ]
+            return None
+        old, new = ([t.pod(0) for t in group] for group in (before, templates))
+        return before if old == new else None
 
     def _facts(
         self, workload: _Workload, labels: Mapping[str, str], templates: Sequence[PodTemplate]
@@ -357,6 +371,30 @@ def _parse_workload(body: bytes) -> _Workload:
         name=(name or Object(ANSWERED, new).name)[:MAX_SUBDOMAIN],
     )
     return _Workload(about, new, old if isinstance(old, dict) else None, len(body))
+
+
+def _warn_of_room(
+    facts: _Facts, templates: Sequence[PodTemplate], nodes: Sequence[Node]
+) -> list[str]:
+    """Return why not all pods of the workload can run at one time on these nodes."""
+    size = sum(min(template.count or 0, MAX_REPLICAS) for template in templates)
+    if size > MAX_REPLICAS or len(nodes) * len(templates) > _MOST_NODES:
+        return []
+    world = replace(facts.world, nodes=nodes)
+    groups: list[Replicas] = []
+    for template in templates:
+        groups += evaluate_template(world, template, facts.namespace)
+    labels = [replicas.arrival.pod["metadata"].get("labels") or {} for replicas in groups]
+    # Kueue may add tolerations as it admits them.
+    queued = any(names.KUEUE_QUEUE in pod_labels for pod_labels in labels)
+    if queued or len(groups) > _MOST_GROUPS or not any(r.decision.identity for r in groups):
+        return []
+    room = with_room(groups)[0].room
+    return [room.warning] if room and room.warning else []
+
+
+def _counts(templates: Sequence[PodTemplate]) -> list[int | None]:
+    return [template.count for template in templates]
 
 
 def _marked(workload: JsonObject) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import PurePath
 from typing import Final
@@ -78,6 +79,9 @@ def main() -> None:
     # A command keeps what it makes until its end. With Python's own 700 it collects hundreds of
     # times while modules are imported, for a twentieth of the time of `check`.
     gc.set_threshold(10_000)
+    # No plugin of pydantic changes what a document may have. To look for plugins it reads the
+    # metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # kubectl finds its plugins by their names; help then shows how one was called.
     plugin = PurePath(sys.argv[0]).name.startswith("kubectl-")
     with streams_exit(), errors_exit():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from webhook import names
 from webhook.cli.exit_codes import DONE, FAILED
 from webhook.cli.options import cluster_options
 from webhook.cli.output import output_option, print_notes, print_result
@@ -32,13 +33,28 @@ if TYPE_CHECKING:
     help="What `kubectl get nodes -o yaml` (or json) prints, or `cluster`. Reports policies "
     "that leave none of these nodes.",
 )
+@click.option(
+    "--namespaces",
+    type=WhereType(folders=False),
+    metavar="FILE",
+    help="What `kubectl get ns -o yaml` (or json) prints, or `cluster`. Checks the values that "
+    "policies take from their labels.",
+)
 @click.option("--strict", is_flag=True, help="Fail for warnings, too.")
+@click.option(
+    "--rollback-to",
+    type=click.Choice(names.RELEASES),
+    default=names.RELEASES[-1],
+    help="Report fields that this release does not read, as errors.",
+)
 @cluster_options
 @output_option(report="PolicyCheck", tables=True)
 def command(
     paths: tuple[Where, ...],
     nodes: Where | None,
+    namespaces: Where | None,
     strict: bool,
+    rollback_to: str,
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
@@ -71,8 +87,8 @@ def command(
 
     from webhook.questions import policy_check as check_report
 
-    given = check_report.read_input(paths, nodes, kubeconfig)
-    checked = check_report.check(given, datetime.now(UTC))
+    given = check_report.read_input(paths, nodes, namespaces, kubeconfig)
+    checked = check_report.check(given, datetime.now(UTC), rollback_to=rollback_to)
     if checked is None:
         where = ", ".join(map(str, paths))
         what = "objects" if where == "cluster" else "*.yaml, *.yml, *.json"

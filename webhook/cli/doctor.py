@@ -82,7 +82,8 @@ def command(
     from datetime import UTC, datetime
 
     import webhook
-    from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
+    from webhook.installation.doctor.cluster_reader import ClusterReader
+    from webhook.installation.doctor.diagnose import CHECKS, diagnose
     from webhook.installation.doctor.result import document, nothing_checked
 
     check_names = [check.name for check in CHECKS]
@@ -93,7 +94,7 @@ def command(
     kinds = {kind for check in wanted for kind in check.reads}
 
     def read(client: Client) -> Awaitable[ClusterState]:
-        reader = Reader(client, kinds)
+        reader = ClusterReader(client, kinds)
         where = [scope.namespace] if scope.namespace else []
         return reader.read_cluster(datetime.now(UTC), webhook.__version__, where)
 

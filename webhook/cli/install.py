@@ -307,10 +307,11 @@ async def explain_timeout(client: Client, error: NotInTime) -> None:
     """Say on stderr what was waited for, and what is wrong, each with its cure."""
     import webhook
     from webhook.cli import doctor
-    from webhook.installation.doctor.diagnose import Reader, diagnose
+    from webhook.installation.doctor.cluster_reader import ClusterReader
+    from webhook.installation.doctor.diagnose import diagnose
 
     print_error(error)
     click.echo(err=True)
-    state = await Reader(client).read_cluster(datetime.now(UTC), webhook.__version__)
+    state = await ClusterReader(client).read_cluster(datetime.now(UTC), webhook.__version__)
     for line in doctor.lines(diagnose(state)):
         click.echo(line, err=True)

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from webhook import names
 from webhook.placement import capacity_request, node_affinity
 from webhook.placement.capacity import MODES
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fields import BY_NAME, OF_PODS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, PREFERRED_NODES, REQUIRED_NODES
 from webhook.placement.provenance import without_class, without_field
-from webhook.placement.settings import CapacitySetting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass, Mode
     from webhook.placement.fields import Field
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import JsonObject, Requirement, Term, Toleration
     from webhook.policy.policy_set import PolicySet
 

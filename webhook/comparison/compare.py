@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from webhook.decision.decision import Decision
     from webhook.evaluation.evaluation import Evaluation
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.trace import Entry
     from webhook.policy.policy_set import PolicySet
 

@@ -37,6 +37,7 @@ from webhook.kube.rate_limit import TokenBucket
 from webhook.kube.watches import Watches
 from webhook.kube.writer import Writer
 from webhook.lenient import Reported
+from webhook.policy.policy_documents import KNOWN
 from webhook.run.plan import plan
 from webhook.run.restarts import RestartTerms
 from webhook.server.cluster_facts import synced, watches_condition
@@ -134,7 +135,7 @@ async def _run(settings: ControllerSettings, plain: socket.socket) -> bool:
         definitions = DefinitionChecks(client, metrics.definition)
         rollouts = RolloutChecks(client, _home(settings), metrics.rollouts)
         lead = partial(_all, works)
-        build_models(Strict, Reported)
+        build_models(*KNOWN.values(), Strict, Reported)
         # Objects that exist now stay: collections need not walk them again.
         gc.collect()
         gc.freeze()

@@ -24,6 +24,7 @@ from webhook.run.actions import (
 )
 from webhook.run.backends.engine_object import render_delegated
 from webhook.run.backends.engines import OwnerSource
+from webhook.run.controller_reference import controller_of, owner_uid
 from webhook.run.delegated import reconcile_delegated
 from webhook.run.engine_report import (
     describe_edits,
@@ -199,7 +200,7 @@ class Delegation:
         for owner_source in (*filter(lambda owner: owner.labelled, source.owners), pods):
             listing = await self._client.list(
                 CollectionPath(owner_source.api_version, owner_source.resource, run.namespace),
-                lambda raw: raw["metadata"]["name"] if observation.controller_of(raw) else None,
+                lambda raw: raw["metadata"]["name"] if controller_of(raw) else None,
                 query={"labelSelector": f"{owner_source.label}={run.name},{of_run}"},
             )
             object_name = next(filter(None, listing.items), None)
@@ -264,7 +265,7 @@ class Delegation:
             if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                 raise
             return None
-        if observation.owner_uid(raw) != run.metadata.uid:
+        if owner_uid(raw) != run.metadata.uid:
             return None
         return watched.learn(raw)
 
@@ -310,7 +311,7 @@ class Delegation:
         except ClusterError as error:
             if error.status == HTTPStatus.CONFLICT and error.reason == "AlreadyExists":
                 raw = await self._client.get(_path(run, engine))
-                if observation.owner_uid(raw) != run.metadata.uid:
+                if owner_uid(raw) != run.metadata.uid:
                     refused = name_taken(engine.kind, raw)
             elif (refused := engine_refusal(run, engine, error)) is None:
                 raise
@@ -351,7 +352,7 @@ class Delegation:
         """
 
         def owned(raw: dict[str, Any]) -> dict[str, Any] | None:
-            controller = observation.controller_of(raw)
+            controller = controller_of(raw)
             return raw if controller and controller["uid"] == uid else None
 
         try:

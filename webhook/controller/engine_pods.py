@@ -11,6 +11,7 @@ from webhook.api_paths import CollectionPath
 from webhook.controller.informers import A_PAGE
 from webhook.kube.cache import Cache
 from webhook.run import observation
+from webhook.run.controller_reference import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +35,7 @@ class Link(NamedTuple):
 
 def read_link(raw: Mapping[str, Any]) -> Link | None:
     """Return the link; None for an object without a controller."""
-    controller = observation.controller_of(raw)
+    controller = controller_of(raw)
     if controller is None:
         return None
     metadata = raw["metadata"]

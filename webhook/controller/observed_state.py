@@ -13,6 +13,7 @@ from webhook.controller.pod_memory import PodMemory
 from webhook.controller.stored_run import StoredRun, phase_label, store
 from webhook.kube.cache import Cache
 from webhook.run import observation
+from webhook.run.controller_reference import owner_uid
 from webhook.run.observed import Observed, OwnedDeployment, OwnedPod
 from webhook.run.queue_workload import read_flavor, read_workload
 
@@ -86,7 +87,7 @@ class ObservedState:
         self.runs: Cache[StoredRun] = Cache(store, clock=clock)
         self.pods: Cache[OwnedPod] = Cache(observation.pod, clock=clock)
         self.services: Cache[RunsService] = Cache(_service, clock=clock)
-        self.config_maps: Cache[str] = Cache(observation.owner_uid, clock=clock)
+        self.config_maps: Cache[str] = Cache(owner_uid, clock=clock)
         self.deployments: Cache[RunsDeployment] = Cache(_deployment, clock=clock)
         self._pods = ByRun(self.pods, lambda pod: pod.run_uid)
         self._services = ByRun(self.services, lambda owned: owned.run_uid)
@@ -192,7 +193,7 @@ class ObservedState:
 
 
 def _service(raw: dict[str, Any]) -> RunsService | None:
-    uid = observation.owner_uid(raw)
+    uid = owner_uid(raw)
     return (
         RunsService(
             uid,
@@ -205,5 +206,5 @@ def _service(raw: dict[str, Any]) -> RunsService | None:
 
 
 def _deployment(raw: dict[str, Any]) -> RunsDeployment | None:
-    uid, deployment = observation.owner_uid(raw), observation.deployment(raw)
+    uid, deployment = owner_uid(raw), observation.deployment(raw)
     return RunsDeployment(uid, deployment) if uid and deployment else None

@@ -15,6 +15,7 @@ from webhook.errors import ClusterError
 from webhook.frameworks.table import FRAMEWORKS, ROLES
 from webhook.run import observation
 from webhook.run.backends.engines import created_objects
+from webhook.run.controller_reference import owner_uid
 from webhook.run.model import SERVING
 from webhook.run.observed import Refusal
 from webhook.run.queue_workload import API_VERSION as KUEUE
@@ -154,7 +155,7 @@ class Objects:
                 # The right to read one Secret would be a right to read all.
                 return Refusal(name, NAME_TAKEN, f"Secret {name} exists already")
             stored_object = await self._client.get(kind.path(run.namespace).path_of(name))
-            if observation.owner_uid(stored_object) != run.metadata.uid:
+            if owner_uid(stored_object) != run.metadata.uid:
                 return name_taken(kind.name, stored_object)
             if kind is WORKLOAD:
                 stored_object = await self.restore_label(kind, stored_object)

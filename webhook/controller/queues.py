@@ -14,7 +14,7 @@ from webhook.controller.informers import A_PAGE
 from webhook.controller.owned_objects import WORKLOAD
 from webhook.controller.refusals import backend_rights
 from webhook.errors import ClusterError
-from webhook.run.observation import owner_uid
+from webhook.run.controller_reference import owner_uid
 from webhook.run.queue import PLACEMENT_CHANGED, POSITION_PAUSE_SECONDS
 from webhook.run.queue_state import NO_QUEUE, Queueing
 from webhook.run.queue_workload import API_VERSION, find_updates, workload_name

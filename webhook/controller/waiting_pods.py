@@ -29,6 +29,8 @@ _logger = logging.getLogger(__name__)
 READ_INTERVAL_SECONDS: Final = 1.0
 # Seconds for which the room of a Run counts.
 ROOM_PAUSE_SECONDS: Final = 60.0
+# Rooms that are found in this time, at most; those of further Runs are not known.
+_MOST_ROOMS: Final = 10_000
 _REMEMBERED_PODS: Final = 1_000
 _MESSAGE_MAX_CHARACTERS: Final = 400
 
@@ -45,7 +47,8 @@ class WaitingPods:
         self._client = client
         self._clock = clock
         self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED_PODS)
-        self._rooms: Recent[str, tuple[float, Room | None]] = Recent(_REMEMBERED_PODS)
+        self._rooms: Recent[str, tuple[float, Room | None]] = Recent(_MOST_ROOMS)
+        self._rooms_since, self._rooms_found = float("-inf"), 0
         self._last = float("-inf")
 
     async def report(self, namespace: str, pod: OwnedPod, pause: float) -> tuple[str, float]:
@@ -72,7 +75,12 @@ class WaitingPods:
         """
         now = self._clock()
         at, room = self._rooms.get(uid) or (float("-inf"), None)
-        if now - at >= ROOM_PAUSE_SECONDS:
+        if now - at < ROOM_PAUSE_SECONDS:
+            return room
+        if now - self._rooms_since >= ROOM_PAUSE_SECONDS:
+            self._rooms_since, self._rooms_found = now, 0
+        if self._rooms_found < _MOST_ROOMS:
+            self._rooms_found += 1
             room = room_of_run(plan, nodes)
             self._rooms.put(uid, (now, room))
         return room

@@ -15,8 +15,8 @@ from webhook.controller.refusals import is_fact, refusal
 from webhook.errors import ClusterError, InvalidRun
 from webhook.placement.stamp_text import read_given_up
 from webhook.run.actions import CheckWorkload, CreateWorkload, DeleteWorkload, WriteWorkload
+from webhook.run.controller_reference import controller_of
 from webhook.run.manifests import make_object, metadata
-from webhook.run.observation import controller_of
 from webhook.run.observed import Refusal
 from webhook.run.pod_sets import Sampling, describe_changes, histories_at_start
 from webhook.run.queue import CANNOT_CREATE, PLACEMENT_CHANGED, evict

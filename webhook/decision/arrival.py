@@ -12,8 +12,9 @@ from webhook.errors import ClusterError, NotSynced, UnreadableText
 from webhook.foreign_text import annotation
 from webhook.identity import OURS, identify, leader_ref
 from webhook.placement.fallback import parse_history
-from webhook.placement.owner_selector import SELECTING, OwnerSelector
+from webhook.placement.owner_selector import SELECTING, STATEFUL_SET, OwnerSelector
 from webhook.placement.trace import warning
+from webhook.sources.marks import parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from webhook.decision.notice import Owner
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
+    from webhook.placement.owner_selector import CountedPods
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.shapes import JsonObject, Requirement
+    from webhook.placement.shapes import JsonObject
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.marks import ObjectRef
     from webhook.sources.table import SourceTable
@@ -165,9 +167,9 @@ class Objects(Protocol):
     async def led(self, namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> bool:
         """Return True if the object has a pod that leads by its role. Raises ClusterError."""
 
-    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
-        """Return what OwnerSelector has of the selector of an owner; nothing if there is no such
-        object. Raises ClusterError."""
+    async def counted(self, namespace: str, owner: Owner) -> CountedPods:
+        """Return how an owner counts its pods; nothing if there is no such object. Raises
+        ClusterError."""
 
 
 async def settle_leader(
@@ -205,6 +207,24 @@ def selecting_owner(pod: JsonObject) -> Owner | None:
     return owner
 
 
+def ordinal_of(arrival: Arrival, labels: Mapping[str, str]) -> int | None:
+    """Return the position of a StatefulSet's pod among its replicas; None for other pods, and if
+    the StatefulSet is not read.
+
+    Its controller sets the label (pkg/controller/statefulset, updateIdentity). An author can write
+    it as well as the label of an index.
+    """
+    selector, number = arrival.selector, parse_index(labels.get(names.POD_INDEX))
+    if selector is not None:
+        first = selector.first
+    else:
+        owner = selecting_owner(arrival.pod)
+        first = 0 if owner and owner.kind == STATEFUL_SET else None
+    if number is None or first is None or (selector and selector.unread) or number < first:
+        return None
+    return number - first
+
+
 async def settle_selector(
     received: ReceivedPod, owner: Owner, objects: Objects | None
 ) -> ReceivedPod:
@@ -214,7 +234,9 @@ async def settle_selector(
     try:
         if objects is None:
             raise ClusterError("no cluster is asked")
-        selector = OwnerSelector(title, await objects.conditions(arrival.namespace, owner))
+        counted = await objects.counted(arrival.namespace, owner)
+        first = counted.first if owner.kind == STATEFUL_SET else None
+        selector = OwnerSelector(title, counted.conditions, first=first)
     except ClusterError as error:
         selector = OwnerSelector(title, unread=str(error))
     return received._replace(arrival=arrival._replace(selector=selector))

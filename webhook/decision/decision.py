@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from webhook.decision.arrival import ordinal_of
 from webhook.placement.split import Replica
 from webhook.placement.trace import EFFECTIVE, WITHOUT_EFFECT
 from webhook.policy.exceptions import NOTHING, SetAside
@@ -176,6 +177,13 @@ class ReceivedPod(NamedTuple):
 
     @property
     def replica(self) -> Replica:
-        """What splits and fallbacks depend on."""
-        identity = self.identity
-        return Replica(identity.replica_index, identity.replicas, self.arrival.history)
+        """What splits, fallbacks, and values from the namespace depend on.
+
+        A StatefulSet's pod without an index has its ordinal as position, if it is marked itself: a
+        notebook is no replica of a role.
+        """
+        identity, arrival = self.identity, self.arrival
+        position = identity.replica_index
+        if position is None and identity.marked_itself:
+            position = ordinal_of(arrival, self.original.labels)
+        return Replica(position, identity.replicas, arrival.history, arrival.namespace_labels)

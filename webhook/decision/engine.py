@@ -13,10 +13,13 @@ from webhook.decision.arrival import OF_DAEMON_SET, keeps_placement, spares_daem
 from webhook.decision.decision import Audited, Decision, ReceivedPod
 from webhook.identity import identify
 from webhook.placement import capacity_request, node_affinity, patch, pod, provenance
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.fields import field_of
 from webhook.placement.kueue import flavor_of
 from webhook.placement.merge import MergeContext, merge
+from webhook.placement.owner_selector import STATEFUL_SET
 from webhook.placement.plugin_tolerations import Facts, default_tolerations_of
-from webhook.placement.settings import AllowedSetting, CapacitySetting, MemberSetting, field_of
+from webhook.placement.settings import AllowedSetting, MemberSetting
 from webhook.placement.split import needs_replicas
 from webhook.placement.trace import warning
 from webhook.policy import operating_system, subject
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from webhook.decision.arrival import Arrival, Cluster
     from webhook.decision.decision import Effect, Result
+    from webhook.decision.notice import Owner
     from webhook.identity import Identity
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity_request import Request
@@ -328,13 +332,30 @@ def adds_labels(received: ReceivedPod, policies: PolicySet) -> bool:
     )
 
 
+def counts_ordinals(received: ReceivedPod, owner: Owner, policies: PolicySet) -> bool:
+    """Return whether a split that matches counts a StatefulSet's pod by its ordinal."""
+    identity, labels = received.identity, received.original.labels
+    if not policies.varied or identity.replica_index is not None or not identity.marked_itself:
+        return False
+    if owner.kind != STATEFUL_SET or names.POD_INDEX not in labels:
+        return False
+    positions, _ = select_policies(received, policies)
+    return any(policies.policies[at].shares for at in positions)
+
+
 def subject_of(
     arrival: Arrival, placement: PodPlacement, identity: Identity, policies: PolicySet
 ) -> subject.Subject:
     """Return the inputs of the policies' conditions, limited to those that a policy tests."""
     spec, space = arrival.pod["spec"], arrival.namespace_labels
     return subject.subject_of(
-        arrival.namespace, space, placement.labels, identity, spec, policies.tested
+        arrival.namespace,
+        space,
+        placement.labels,
+        identity,
+        spec,
+        policies.tested,
+        placement.annotations,
     )
 
 
@@ -368,18 +389,21 @@ def _of_last_shares(
 ) -> Iterator[str]:
     """Yield a warning for each policy whose split gives the pod its last share for want of its
     index, or of the number of replicas of the role."""
-    replica = received.replica
+    replica, selector = received.replica, received.arrival.selector
     for at in sorted(policies.varied):
         policy = policies.policies[at]
         last = policy.share(replica) == len(policy.shares) - 1
         if policy.name not in applied or not policy.shares or not last:
             continue
-        lacking = names.REPLICA_INDEX if replica.position is None else ""
-        if not lacking and replica.replicas is None and needs_replicas(policy.shares):
-            lacking = names.REPLICAS
-        if lacking:
-            what = f"without the label {lacking}, the pod gets its last share"
-            yield warning(f"policy {policy.name}: {what}")
+        why = ""
+        if replica.position is None:
+            why = "its system gives the pod no index"
+            if selector and selector.unread and received.original.labels.get(names.POD_INDEX):
+                why = f"{selector.owner} is not read"
+        elif replica.replicas is None and needs_replicas(policy.shares):
+            why = f"the pod has no label {names.REPLICAS}"
+        if why:
+            yield warning(f"policy {policy.name}: the pod gets the last share: {why}")
 
 
 def _expired_exceptions(aside: SetAside) -> Iterator[str]:

@@ -10,11 +10,11 @@ import orjson
 from webhook import names
 from webhook.placement import capacity_request, label_values, node_affinity, on_demand, topology
 from webhook.placement import pod as pods
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import admits, format_requirement, work
 from webhook.placement.pod_requests import lacking, requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT
-from webhook.placement.settings import CapacitySetting
 from webhook.placement.shortfall import WARNING_MAX_CHARACTERS, Condition, shortfall
 from webhook.recent import Recent
 from webhook.shortening import fit

@@ -44,7 +44,8 @@ def answer_of(replicas: Replicas) -> str:
         if nodes and nodes.none_left:
             result = f"{nodes_of(nodes)}; {result}"
         else:
-            result = "; ".join((result, nodes_of(nodes), *_at_once(replicas, replicas.count)))
+            more = _at_once(replicas, replicas.count) if replicas.shows_room else ()
+            result = "; ".join((result, nodes_of(nodes), *more))
     return one_line(hedged(result, doubts(replicas)))
 
 

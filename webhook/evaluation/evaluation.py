@@ -19,15 +19,16 @@ from webhook.evaluation.undecided import undecided
 from webhook.placement import node_affinity
 from webhook.placement import pod as pods
 from webhook.placement.daemon import held_off, on_node, stranded, template_nodes
+from webhook.placement.fields import FIELDS, field_of
 from webhook.placement.merge_verdict import UNCHECKED
 from webhook.placement.plugin_tolerations import RESTRICTION
 from webhook.placement.pod_requests import requests, with_devices
 from webhook.placement.runtime_class import EVERY_TAINT, FIELD
-from webhook.placement.settings import field_of
 from webhook.placement.trace import warning
+from webhook.policy.conditions import among, list_resources
 from webhook.policy.refused_pods import classes_of, refusals
 from webhook.policy.subject import resources
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.workloads.stored_pod import is_stored
 
 if TYPE_CHECKING:
@@ -44,13 +45,8 @@ if TYPE_CHECKING:
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
 # What of a placement decides about nodes.
 _OF_NODES: Final = (
-    "node_name",
-    "node_selector",
-    "required",
-    "tolerations",
-    "topology_spread",
-    "lists",
-    "runtime_class_name",
+    *(field.attribute for field in FIELDS if field.chooses_node and field.attribute),
+    *("required", "lists", "runtime_class_name"),
 )
 
 
@@ -253,8 +249,8 @@ class Evaluation:
         if world.plugins.limit_ranges is not None or self.decision.identity is None:
             return ()
         resource_names = resources(self.arrival.pod["spec"])
-        tested = world.policies.tested.get("resources", ())
-        return [name for name in _DEFAULTED if name in tested and name not in resource_names]
+        tested = list_resources(world.policies.tested)
+        return sorted(among(frozenset(_DEFAULTED) - resource_names, tested))
 
     @property
     def unread_selector(self) -> str:

@@ -34,11 +34,20 @@ if TYPE_CHECKING:
     from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.plugin_tolerations import Added
     from webhook.placement.shapes import JsonObject, Toleration
+    from webhook.workloads.object import Object
 
 _LIMIT_RANGER: Final = "kubernetes.io/limit-ranger"
 # Fields in which plugins say what they did, which is about containers.
 OF_PLUGINS: Final = (f"annotations[{_LIMIT_RANGER}]",)
 _TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+class Used(NamedTuple):
+    """Requests of pods by the name of their node, and the same by namespace and run; of a pod
+    without a run by its owner, as in `Job/train`."""
+
+    by_node: Mapping[str, Mapping[str, int]]
+    by_run: Mapping[tuple[str, str], Mapping[str, Mapping[str, int]]]
 
 
 class PluginInputs(NamedTuple):
@@ -54,6 +63,8 @@ class PluginInputs(NamedTuple):
                      known
     priorities:      PriorityClasses by name; None if they are unknown
     devices:         the resources that DeviceClasses provide; None if unknown
+    daemon_sets:     the DaemonSets of a cluster, as far as they are known
+    used:            what pods on the nodes request; None if unknown
     """
 
     runtime_classes: Mapping[str, JsonObject]
@@ -64,6 +75,8 @@ class PluginInputs(NamedTuple):
     selecting: Mapping[str, Sequence[tuple[str, JsonObject]]] = MappingProxyType({})
     priorities: Mapping[str, JsonObject] | None = None
     devices: frozenset[str] | None = None
+    daemon_sets: Sequence[Object] = ()
+    used: Used | None = None
 
     def selector(self, pod: JsonObject, namespace: str) -> OwnerSelector | None:
         """Return that of the owner of the v1.Pod; None if it has none, or it is not known."""
@@ -177,6 +190,8 @@ def merge_inputs(given: PluginInputs, base: PluginInputs) -> PluginInputs:
         selecting,
         priorities,
         devices,
+        [*given.daemon_sets, *base.daemon_sets],
+        base.used if given.used is None else given.used,
     )
 
 
@@ -339,9 +354,7 @@ def priority_fault(
     """
     written = [key for key in ("priority", "preemptionPolicy") if spec.get(key) is not None]
     name = str(spec.get("priorityClassName") or default)
-    priority_class = (priority_classes or {}).get(name) or _SYSTEM_CLASSES.get(name)
-    if not name:
-        priority_class = {"value": 0}
+    priority_class = _priority_class(name, priority_classes)
     value = priority_class.get("value") if priority_class else None
     if priority_class is None or not isinstance(value, int):
         return PriorityFault(unread=f"PriorityClass {name}" if written else "")
@@ -357,6 +370,23 @@ def priority_fault(
             text = f"{key}: {spec[key]} is not {given[key]}, which {by}; remove it"
             return PriorityFault(text)
     return PriorityFault()
+
+
+def priority_of(
+    spec: JsonObject, priority_classes: Mapping[str, JsonObject] | None, default: str
+) -> int | None:
+    """Return the priority of pods with this v1.PodSpec; None if their PriorityClass is unknown."""
+    name = str(spec.get("priorityClassName") or default)
+    value = (_priority_class(name, priority_classes) or {}).get("value")
+    return value if isinstance(value, int) else None
+
+
+def _priority_class(
+    name: str, priority_classes: Mapping[str, JsonObject] | None
+) -> JsonObject | None:
+    if not name:
+        return {"value": 0}
+    return (priority_classes or {}).get(name) or _SYSTEM_CLASSES.get(name)
 
 
 def _class_of(spec: JsonObject, runtime_classes: Mapping[str, JsonObject]) -> JsonObject | None:

@@ -36,6 +36,7 @@ class Replicas:
     doubts:          warnings about the template
     nodes:           for a DaemonSet, the nodes of these pods, if not all of its nodes
     room:            how many pods of the whole object can run at one time; `with_room` sets it
+    shows_room:      whether the answer has it: that of the first pods of each object
     """
 
     template: PodTemplate
@@ -46,6 +47,7 @@ class Replicas:
     doubts: Sequence[str] = ()
     nodes: Sequence[str] = ()
     room: ObjectRoom | None = None
+    shows_room: bool = True
 
     @property
     def arrival(self) -> Arrival:
@@ -142,9 +144,13 @@ def evaluate_template(
         identity = evaluation.decision.identity
         for policies in (world.policies, other) if other else (world.policies,):
             yield from template.indexes_with(policies.tested_labels)
-            if identity and identity.replica_index is not None:
+            if identity is None:
+                continue
+            of_set = template.selector is not None and template.selector.first is not None
+            first = index if identity.replica_index is None else identity.replica_index
+            if of_set or identity.replica_index is not None:
                 for at in policies.turns(identity.replicas):
-                    yield at - identity.replica_index + index
+                    yield at - first + index
 
     for index, more in template.sample(turns):
         history = history_of_replica(template, index, world.now)

@@ -260,7 +260,7 @@ class LimitResult(_Model):
 
 
 class RoomResult(_Model):
-    """How many of an object's pods can run at one time, on nodes without other pods."""
+    """How many of an object's pods can run at one time, on nodes with pods of DaemonSets only."""
 
     asked: int = Field(description="How many pods the object wants to run at one time.")
     most: int = Field(description="No scheduler runs more of them at one time.")
@@ -278,6 +278,10 @@ class RoomResult(_Model):
     unjudged: list[str] = Field(
         description="Fields of the pods, and devices, that also limit how many run, and that "
         "Fairlead does not check."
+    )
+    most_now: int | None = Field(
+        description="As `most`, less what other pods on the nodes request now; null if these are "
+        "not read."
     )
 
 
@@ -382,6 +386,7 @@ def _room(room: ObjectRoom) -> dict[str, Any]:
         "limit": of_limit or None,
         "onDemand": room.on_demand,
         "unjudged": room.unjudged,
+        "mostNow": room.now and room.now.most,
     }
 
 

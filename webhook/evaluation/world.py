@@ -13,7 +13,7 @@ from webhook.evaluation.evaluation import Evaluation
 from webhook.evaluation.plugins import admit, made_by_daemon_set
 from webhook.evaluation.pod_faults import PodFaults
 from webhook.evaluation.sending import unsent
-from webhook.run.observation import owner
+from webhook.run.controller_reference import owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webhook.decision.arrival import Cluster
     from webhook.evaluation.dry_run import Server
     from webhook.evaluation.plugins import PluginInputs
+    from webhook.evaluation.room import DaemonPods
     from webhook.evaluation.surveys import Surveys
     from webhook.placement.fallback import History
     from webhook.placement.nodes import Node
@@ -64,6 +65,12 @@ class World:
         init=False, default_factory=dict, repr=False, compare=False
     )
     rooms: dict[str, tuple[Room, tuple[str, ...]]] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    daemon_pods: list[DaemonPods] = field(
+        init=False, default_factory=list, repr=False, compare=False
+    )
+    free_nodes: dict[str, Sequence[Node]] = field(
         init=False, default_factory=dict, repr=False, compare=False
     )
     _trials: dict[str, World] = field(init=False, default_factory=dict, repr=False, compare=False)

@@ -8,7 +8,7 @@ from webhook.exported import cel
 from webhook.exported.cel import Piece, every, policy, var
 from webhook.exported.node_conditions import satisfiable
 from webhook.exported.positioned_settings import of_type
-from webhook.placement.settings import CapacitySetting
+from webhook.placement.capacity_setting import CapacitySetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

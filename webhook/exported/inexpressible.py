@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook.exported import plain_fields_cel, tolerations_cel
 from webhook.exported.positioned_settings import of_type
 from webhook.placement import label_values, node_affinity
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.settings import (
     AllowedSetting,
-    CapacitySetting,
     MemberSetting,
     RequiredSetting,
     TolerationSetting,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.exported.positioned_settings import Enforced, Placed, PositionedSettings
     from webhook.placement.bundle import NodeSetting
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.shapes import Term
 
 # A JSON patch made in CEL has numbers as floats of 64 bits.
@@ -40,7 +40,7 @@ def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int
     """Return one line for each problem: the policy, the field, the reason, and the cure."""
     reasons = list(_of_set(placed))
     for policy in placed.policies:
-        reasons += _of_policy(policy)
+        reasons += [*_of_requests(policy), *_of_policy(policy)]
     reasons += _of_nodes(placed, settings)
     reasons += _of_allowed_tolerations(placed, settings)
     reasons += _of_tolerations(settings, seconds)
@@ -48,6 +48,13 @@ def gaps(placed: Placed, settings: PositionedSettings, seconds: Mapping[str, int
 
 
 def _of_set(placed: Placed) -> Iterator[str]:
+    for capacity in placed.classes:
+        if capacity.most_grace is not None:
+            yield (
+                f"class {capacity.name}: maxTerminationGracePeriodSeconds: exported policies do "
+                "not know which pods can run only there; leave it out, and give a policy's "
+                "overrides terminationGracePeriodSeconds"
+            )
     for name in placed.exceptions:
         yield (
             f"exception {name}: it ends, and an admission policy does not know what time it is; "
@@ -63,6 +70,15 @@ def _of_set(placed: Placed) -> Iterator[str]:
 
 def _describe_gap(setting: PlacementSetting, why: str) -> str:
     return f"policy {setting.policy}: {setting.part}.{setting.written}: {why}"
+
+
+def _of_requests(policy: Enforced) -> Iterator[str]:
+    for match in (policy.match, *policy.exclude):
+        if match.requests:
+            yield (
+                f"policy {policy.name.partition(' ')[0]}: match.requests: exported policies cannot "
+                "add up quantities; match by resources, or serve the policies by the webhook"
+            )
 
 
 def _of_policy(policy: Enforced) -> Iterator[str]:
@@ -135,7 +151,7 @@ def _of_nodes(placed: Placed, settings: PositionedSettings) -> Iterator[str]:
     for number, (at, setting) in enumerate(mine):
         for other_at, other in mine[:number]:
             if (
-                reach.apart(at, other_at)
+                reach.is_disjoint(at, other_at)
                 or _alternatives(other, setting)
                 or _harmless(other, setting)
             ):
@@ -158,8 +174,8 @@ class _Reach:
             [MatchedPods(block) for block in policy.exclude] for policy in placed.policies
         ]
 
-    def apart(self, first: int, second: int) -> bool:
-        return self._matched[first].apart(self._matched[second]) or any(
+    def is_disjoint(self, first: int, second: int) -> bool:
+        return self._matched[first].is_disjoint(self._matched[second]) or any(
             block.covers(self._matched[matching])
             for excluding, matching in ((first, second), (second, first))
             for block in self._excluded[excluding]
@@ -181,7 +197,7 @@ def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Ite
             setting.is_default
             and setting.mode.tolerates
             and any(
-                keys & capacity.keys and not reach.apart(at, writer_at)
+                keys & capacity.keys and not reach.is_disjoint(at, writer_at)
                 for writer_at, keys in writers
             )
         ):
@@ -192,7 +208,7 @@ def _of_allowed_tolerations(placed: Placed, settings: PositionedSettings) -> Ite
                 for toleration in capacity.tolerations
                 if not any(pattern.allows(toleration) for pattern in allowed.patterns)
             ]
-            if refused and not reach.apart(at, list_at):
+            if refused and not reach.is_disjoint(at, list_at):
                 yield _describe_gap(
                     setting,
                     f"exported policies check allowedTolerations of policy {allowed.policy} in "

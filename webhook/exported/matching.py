@@ -12,7 +12,7 @@ from webhook import names
 from webhook.exported import cel
 from webhook.exported.cel import Piece, every, text, var
 from webhook.frameworks.table import WORKER_ZERO_LEADS
-from webhook.policy.conditions import given_fields
+from webhook.policy.conditions import given_fields, is_glob
 from webhook.policy.selectors import compile_selector
 from webhook.sources import SHIPPED
 from webhook.sources.marks import COMPLETION_INDEX, COMPLETION_KEYS, NONE, Key
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 # A digit except 0 before any exponent or unit, as in policy.subject.
 _SOME: Final = r"'^[+]?[0.]*[1-9]'"
 _LABELS: Final = "variables.own_labels"
+_OF_STATEFUL_SET: Final = (
+    "object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'StatefulSet' && "
+    "o.apiVersion.startsWith('apps/') && o.?controller.orValue(false))"
+)
 _NUMBER: Final = "'^[0-9]{1,10}$'"
 
 
@@ -69,6 +73,9 @@ def identity_pieces(sources: SourceTable = SHIPPED) -> Piece:
     last = f"[{var('completion')}]"
     variables["index"] = f"({cel.flat(choices)} + {last})[0]"
     variables["coordinator"] = _coordinator(sources)
+    (ordinal,) = _indexes([Key(names.POD_INDEX)])
+    ordinals = cel.list_if(f"{marked} && {_OF_STATEFUL_SET}", ordinal)
+    variables["position"] = f"({var('index')} >= 0 ? {var('index')} : ({ordinals} + [-1])[0])"
     return Piece(variables)
 
 
@@ -186,9 +193,11 @@ def policy_pieces(policies: Sequence[Enforced]) -> Piece:
     """
     variables = {}
     for at, policy in enumerate(policies):
-        holds = block(policy.match)
-        for excluded in policy.exclude:
-            holds += f" && !({block(excluded)})"
+        split = policy.by_position
+        holds = block(policy.match, by_position=split is not None)
+        written = len(policy.exclude) - (split or 0)
+        for number, excluded in enumerate(policy.exclude):
+            holds += f" && !({block(excluded, by_position=number >= written)})"
         spared = var("daemon_set")
         if policy.requires:
             kept = f"[?{text(names.DAEMON_SETS)}].orValue('') == {text(names.DAEMON_SETS_KEEP)}"
@@ -197,16 +206,23 @@ def policy_pieces(policies: Sequence[Enforced]) -> Piece:
     return Piece(variables)
 
 
-def block(match: Match) -> str:
-    """Return CEL for whether every condition of the block holds."""
-    return every(_condition(field, value) for field, value in given_fields(match))
+def block(match: Match, *, by_position: bool = False) -> str:
+    """Return CEL for whether every condition of the block holds.
+
+    `by_position`: indexes are positions, which the pods of StatefulSets have too.
+    """
+    return every(
+        f"{var('position')} in {cel.texts(value)}"
+        if by_position and field.name == "replica_indexes"
+        else _condition(field, value)
+        for field, value in given_fields(match)
+    )
 
 
 def _condition(field: MatchField, value: Any) -> str:
     match field.form:
         case "name":
-            pattern = "|".join(map(_glob, value))
-            return f"{field.cel}.matches({text(f'^({pattern})$')})"
+            return f"{field.cel}.matches({text(_pattern(value))})"
         case "labels":
             return selected(value, field.cel)
         case "value":
@@ -215,6 +231,8 @@ def _condition(field: MatchField, value: Any) -> str:
             return field.cel if value else f"!{field.cel}"
         case "values":
             return _VALUES[field.name](value)
+        case "amounts":
+            raise AssertionError(f"{field.document_name} is rejected before")
 
 
 def _glob(pattern: str) -> str:
@@ -226,7 +244,7 @@ _AMOUNTS: Final = ("requests", "limits")
 
 
 def _requests(resources: Sequence[str]) -> str:
-    asked = cel.texts(resources)
+    asked = _is_among(resources)
     containers = "[object.spec.containers, object.spec.?initContainers.orValue([])].flatten()"
     of_pod = _requests_of("object.spec", asked)
     return f"({containers}.exists(c, {_requests_of('c', asked)}) || {of_pod})"
@@ -234,11 +252,22 @@ def _requests(resources: Sequence[str]) -> str:
 
 def _requests_of(holder: str, asked: str) -> str:
     requests, limits = (f"{holder}.?resources.?{part}.orValue({{}})" for part in _AMOUNTS)
-    of_limits = f"k in {asked} && !(k in {requests}) && string({limits}[k]).matches({_SOME})"
+    of_limits = f"{asked} && !(k in {requests}) && string({limits}[k]).matches({_SOME})"
     return (
-        f"{requests}.exists(k, k in {asked} && string({requests}[k]).matches({_SOME})) || "
+        f"{requests}.exists(k, {asked} && string({requests}[k]).matches({_SOME})) || "
         f"{limits}.exists(k, {of_limits})"
     )
+
+
+def _is_among(resources: Sequence[str]) -> str:
+    """Return CEL for whether k is one of these names, or matches one of these globs."""
+    if not any(map(is_glob, resources)):
+        return f"k in {cel.texts(resources)}"
+    return f"k.matches({text(_pattern(resources))})"
+
+
+def _pattern(listed: Sequence[str]) -> str:
+    return f"^({'|'.join(map(_glob, listed))})$"
 
 
 _VALUES: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.exported.capacity_cel import ConditionalCapacity
     from webhook.exported.positioned_settings import PositionedSetting, PositionedSettings
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.shapes import Term
 
 _EXPRESSIONS: Final = "{0}.?matchExpressions.orValue([])"

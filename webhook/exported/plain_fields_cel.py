@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from webhook.exported.capacity_cel import ConditionalCapacity
     from webhook.exported.positioned_settings import PositionedSetting, PositionedSettings
     from webhook.placement.fields import Field
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
 
 KINDS: Final = (MemberSetting, ScalarSetting, ListSetting, SpreadSetting)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from webhook.exported import cel
-from webhook.placement.settings import PARTS, PlacementSetting
+from webhook.placement.placement_setting import PARTS, PlacementSetting
 from webhook.placement.split import needs_replicas
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
@@ -29,7 +29,8 @@ class Enforced(NamedTuple):
     """A policy under Enforce: its match and its settings.
 
     `in_percent`: it is a share of a split by percentages. `requires`: it only has requirements,
-    which also apply to pods of DaemonSets.
+    which also apply to pods of DaemonSets. `by_position`: of a share, how many of the last blocks
+    of `exclude` are about a replica's position, as its match is; None without a split.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Enforced(NamedTuple):
     settings: Sequence[PlacementSetting]
     in_percent: bool = False
     requires: bool = False
+    by_position: int | None = None
 
 
 class Placed(NamedTuple):
@@ -76,6 +78,7 @@ def placed_of(
             share.spec.exclude,
             compiling.settings(share, policies.classes),
             needs_replicas(model.shares),
+            by_position=len(share.spec.exclude) - len(model.spec.exclude) if model.split else None,
         )
         for model in (models[policy.name] for policy in policies.policies if policy.enforced)
         for share in shares_apart(model)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.exported.capacity_cel import ConditionalCapacity
     from webhook.exported.positioned_settings import PositionedSettings
     from webhook.placement.capacity import CapacityClass
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.shapes import Taint, Toleration
     from webhook.placement.tolerations import Pattern
 

@@ -10,7 +10,7 @@ value would raise ValueError.
 Rank 0 is the master, or worker 0 without a master. It listens on the port.
 
 An elastic PyTorchJob ends with the first worker that ends; a run ends with its master, or with all
-its workers.
+its workers. An elastic run ends with those that worked when the first of them ended.
 """
 
 from __future__ import annotations

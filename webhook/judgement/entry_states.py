@@ -145,14 +145,14 @@ def pod_entries(
         for expression in expressions((live.get(name) or {}).get("objectSelector") or {})
         if expression["operator"] in _PRESENT
     ]
-    entry_by_name = {name: _more(entry, sent_there) for name, entry in expected.items()}
+    entry_by_name = {name: _without_others(entry, sent_there) for name, entry in expected.items()}
     return [
         _pod_entry(name, live.get(name), entry_by_name.get(name), configuration, whole, judge)
         for name in (*expected, *others)
     ]
 
 
-def _more(entry: Json, expressions_more: Sequence[Any]) -> Json:
+def _without_others(entry: Json, expressions_more: Sequence[Any]) -> Json:
     """Return the entry without the pods that other entries send."""
     entry_expressions = expressions(entry.get("objectSelector") or {})
     return {
@@ -216,7 +216,7 @@ def _pod_entry(
     if entry is None or configuration is None:
         reason, message = ABSENT, _absent("MutatingWebhookConfiguration", name, configuration)
     elif not takes_new_pods(entry):
-        reason, message = _silent(configuration)
+        reason, message = _describe_disabled(configuration)
     else:
         reason, message = judge.reason(entry, wanted, narrowed)
         # Of policies that are files, the controller knows no source.
@@ -249,7 +249,7 @@ def _absent(kind: str, name: str, configuration: Json | None) -> str:
     return f"{what} has no entry {name}" if configuration else f"{what} does not exist"
 
 
-def _silent(configuration: Json) -> tuple[str, str]:
+def _describe_disabled(configuration: Json) -> tuple[str, str]:
     suspension = parse_suspension(configuration)
     if suspension is None:
         return NO_RULES, "it has no rule for the creation of pods, and no end is recorded"
@@ -279,9 +279,11 @@ def narrowings(
         )
         yield Narrowing(what, conditions=True)
     for selector in _SELECTORS:
-        shipped = [_alike(expression) for expression in expressions(wanted.get(selector) or {})]
+        shipped = [
+            _comparable(expression) for expression in expressions(wanted.get(selector) or {})
+        ]
         for expression in expressions(entry.get(selector) or {}):
-            key, operator, values = _alike(expression)
+            key, operator, values = _comparable(expression)
             if (key, operator, values) in shipped:
                 continue
             shipped_values = [more for *same, more in shipped if same == [key, operator]]
@@ -314,7 +316,7 @@ def narrowings(
             )
 
 
-def _alike(expression: Json) -> tuple[str, str, frozenset[str]]:
+def _comparable(expression: Json) -> tuple[str, str, frozenset[str]]:
     values = frozenset(expression.get("values") or ())
     return expression["key"], expression["operator"], values
 

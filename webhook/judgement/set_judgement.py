@@ -7,6 +7,7 @@ these findings. With an error a set does not load. With a fault, a stored set st
 from __future__ import annotations
 
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import orjson
@@ -17,7 +18,7 @@ from webhook.judgement.together.warnings import Memory, faults, warnings
 from webhook.policy import policy_documents, yaml_tree
 from webhook.policy.added_sources import ship_already
 from webhook.policy.exceptions import of_time
-from webhook.policy.feasibility import feasibility
+from webhook.policy.feasibility import feasibility, missing_values
 from webhook.policy.findings import Finding, Kind
 from webhook.policy.load import Loaded, compiled
 from webhook.policy.policy_set import Compiler
@@ -62,6 +63,7 @@ def judge_set(
     now: datetime | None = None,
     nodes: Sequence[Node] | None = None,
     classes: Mapping[str, Mapping[str, JsonObject]] | None = None,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
     compiler: Compiler | None = None,
     memory: Memory | None = None,
 ) -> SetJudgement:
@@ -69,7 +71,7 @@ def judge_set(
 
     Without `now` there are no findings that depend on the time, without `nodes` none about nodes.
     `classes` are objects of the cluster by kind and name: PriorityClasses, for `missing_classes`,
-    RuntimeClasses and DeviceClasses.
+    RuntimeClasses and DeviceClasses. `namespaces` are labels by name.
     `compiler` and `memory` may remember what they made of the set before this one.
     """
     try:
@@ -84,11 +86,12 @@ def judge_set(
         *_faults_of_documents(documents.documents),
     ]
     findings += missing_classes(documents.documents, classes or {})
+    findings += placed(missing_values(policies, namespaces or {}), documents.documents)
     if now is not None:
         findings += of_time(documents.documents, now)
     if nodes is None:
         return SetJudgement(policies, tuple(sorted(findings)), ready)
-    feasible = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices)
+    feasible = feasibility(policies, nodes, inputs.runtime_classes, inputs.devices, namespaces)
     findings += placed(feasible.concerns, documents.documents)
     return SetJudgement(policies, tuple(sorted(findings)), ready, feasible)
 
@@ -226,7 +229,7 @@ class Objects:
         cache = self._known
         self._known = current = {
             place: old
-            if (old := cache.get(place)) and old[0] == text
+            if (old := cache.get(place)) and (old[0] is text or old[0] == text)
             else (text, read_object(place, text))
             for place, text in sorted(objects.items())
         }
@@ -248,11 +251,11 @@ def read_object(place: str, text: bytes) -> Documents[PolicyDocument]:
 
 
 def _together(parts: list[Documents[PolicyDocument]]) -> Documents[PolicyDocument]:
-    return Documents(
-        tuple(chain.from_iterable([part.documents for part in parts])),
-        tuple(chain.from_iterable([part.findings for part in parts])),
-        frozenset(chain.from_iterable([part.broken for part in parts])),
+    documents, findings, broken = (
+        chain.from_iterable(map(attrgetter(part), parts))
+        for part in ("documents", "findings", "broken")
     )
+    return Documents(tuple(documents), tuple(findings), frozenset(broken))
 
 
 def _node(value: Any, depth: int) -> yaml_tree.Node:

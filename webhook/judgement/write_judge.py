@@ -18,7 +18,7 @@ from webhook import names
 from webhook.evaluation.plugins import inputs_of
 from webhook.judgement.set_judgement import Objects, placed
 from webhook.judgement.together.warnings import OF_A_WRITE, Memory, of_classes, of_policy
-from webhook.policy import exceptions
+from webhook.policy import exceptions, field_releases
 from webhook.policy.added_sources import marks_of, ship_already
 from webhook.policy.feasibility import feasibility
 from webhook.policy.findings import FAULTS, Kind, condensed
@@ -100,7 +100,8 @@ def called(place: str) -> str:
 
 
 def _with_object(objects: Mapping[str, bytes], place: str, text: bytes | None) -> dict[str, bytes]:
-    result = {key: content for key, content in objects.items() if key != place}
+    result = dict(objects)
+    result.pop(place, None)
     return result if text is None else {**result, place: text}
 
 
@@ -125,11 +126,14 @@ class _Set(NamedTuple):
 class Judge:
     """Judges one write after the other. `reader` may be shared with a compiler of the same objects.
 
+    It refuses fields that the release `rollback_to` does not read.
+
     Not for several threads at once.
     """
 
-    def __init__(self, reader: Objects | None = None) -> None:
+    def __init__(self, reader: Objects | None = None, rollback_to: str = names.ROLLBACK_TO) -> None:
         self._reader = Objects() if reader is None else reader
+        self._rollback_to = rollback_to
         self._memory = Memory()
         # Most writes find the set that the write before left, or found if it was rejected.
         self._last: tuple[_Set, ...] = ()
@@ -158,6 +162,12 @@ class Judge:
             for contents in (write.before(objects), write.after(objects))
         )
         findings = added(after.findings, before.findings)
+        findings += added(
+            *(
+                field_releases.findings(judged.written(write), self._rollback_to)
+                for judged in (after, before)
+            )
+        )
         errors = [finding for finding in findings if finding.severity == "error"]
         if not errors:
             # With errors in a document, findings about other policies may be wrong.

@@ -7,12 +7,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from webhook.placement import node_affinity
-from webhook.placement.settings import (
-    CapacitySetting,
-    MemberSetting,
-    PlacementSetting,
-    RequiredSetting,
-)
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.placement_setting import PlacementSetting
+from webhook.placement.settings import MemberSetting, RequiredSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -71,6 +71,7 @@ class CapacityClass:
     """A compiled class. `inside` and `outside` are ORed terms; `keys` the node labels they read.
 
     `autoscaled`: its nodes are created on demand, so there may be none at the moment.
+    `most_grace`: the longest terminationGracePeriodSeconds of pods that run only there.
     `tolerations`: one for each taint of the class, exactly as wide as the taint.
     """
 
@@ -80,6 +81,7 @@ class CapacityClass:
     taints: tuple[Taint, ...]
     keys: frozenset[str]
     autoscaled: bool = False
+    most_grace: int | None = None
     tolerations: tuple[Toleration, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ affinity, spread, capacity) are merged by modules of their own; their rows have 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -277,6 +278,8 @@ def _by_name(fields: Iterable[Field]) -> Mapping[str, Field]:
 
 
 BY_NAME: Final = _by_name(FIELDS)
+# The name of a field at the start of a path.
+_NAME: Final = re.compile(r"[^.\[]+")
 # Of those that policies set:
 MAPS: Final = _by_name(field for field in FIELDS if field.shape is Shape.MAP)
 SCALARS: Final = _by_name(
@@ -293,3 +296,8 @@ STORED_NORMAL: Final = tuple(field for field in OF_PODS if field.shape in (Shape
 def is_empty(value: Json) -> bool:
     """Return whether a value of a document or a pod counts as unset; 0 and false do not."""
     return value is None or value in ("", [], {})
+
+
+def field_of(field: str) -> Field:
+    """Return the row of a field as a trace names it: labels[team]."""
+    return BY_NAME[_NAME.findall(field)[0]]

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.namespace_setting import NamespaceSetting
+from webhook.placement.placement_setting import PARTS
 from webhook.placement.settings import (
-    PARTS,
-    CapacitySetting,
     MemberSetting,
     RequiredSetting,
     TolerationSetting,
@@ -30,7 +31,7 @@ from webhook.placement.trace import Ledger, Outcome, warning
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
 
 _ALONE: Final = "no node can meet it"
 _TOGETHER: Final = "no node can meet both"
@@ -83,10 +84,23 @@ class _Folding:
         return any(setting is other for other in self.ahead)
 
     def take(self, setting: PlacementSetting) -> None:
+        if isinstance(setting, NamespaceSetting):
+            self._take_missing(setting)
+            return
         rival = self._rival(setting)
         if rival is not None and not (self._is_ahead(rival) and setting.agrees(rival)):
             self._lose(setting, rival)
         elif self._can_be_met(setting):
+            self.standing.append(setting)
+
+    def _take_missing(self, setting: NamespaceSetting) -> None:
+        """Take a setting without a value. One that loses whatever its value is has no effect."""
+        rival = self._rival(setting.example)
+        if rival is not None and setting.part != "requirements":
+            self._lose(setting.example, rival)
+        elif setting.is_default:
+            self.ledger.note(setting, "skipped", setting.missing)
+        else:
             self.standing.append(setting)
 
     def _rival(self, setting: PlacementSetting) -> PlacementSetting | None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.placement import node_affinity
-from webhook.placement.settings import CapacitySetting, MemberSetting
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.settings import MemberSetting
 from webhook.placement.trace import quoted
 
 if TYPE_CHECKING:

@@ -21,22 +21,27 @@ from webhook.placement import (
     merge_nodes,
     merge_plain,
     merge_tolerations,
+    merge_values,
     merge_verdict,
     node_affinity,
 )
+from webhook.placement.bundle import conjoined
+from webhook.placement.fields import SCALARS
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.node_affinity import TooManyTerms
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
-from webhook.placement.settings import AllowedSetting
+from webhook.placement.settings import AllowedSetting, ValuesSetting
 from webhook.placement.trace import Entry, Ledger, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.capacity_request import Request
     from webhook.placement.kueue import Flavor
+    from webhook.placement.merge_nodes import NodeChoice
     from webhook.placement.nodes import Node
     from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.plugin_tolerations import Facts
@@ -122,6 +127,11 @@ def _with_nodes(
     others = len(ledger.rejections)
     if bundle.of(AllowedSetting):
         pod = merge_tolerations.allowed(bundle, pod, asked, context, ledger)
+    if bundle.of(ValuesSetting):
+        merge_values.judge(bundle, pod, asked, context, ledger)
+    for setting in bundle.of(NamespaceSetting):
+        if setting.part == "requirements" or not (context.kept or pod.node_name):
+            ledger.reject(setting, setting.missing)
     merge_verdict.judge(bundle, pod, asked, ledger)
     if context.kept or pod.node_name:
         merge_verdict.judge_node(bundle, pod, context.node, ledger)
@@ -136,6 +146,8 @@ def _with_nodes(
         else:
             for path, what in kueue.overruled(context.flavor, bundle, nodes.selector):
                 ledger.warn_pod(path, "removed", what)
+    if not context.kept:
+        plain = _within_grace(plain, pod, nodes, context.classes.values(), ledger)
     return plain._replace(
         node_selector=nodes.selector,
         required=_avoiding(nodes.required, pod, ledger),
@@ -143,6 +155,41 @@ def _with_nodes(
         lists=merge_plain.lists(bundle, pod, nodes.capacity, ledger),
         topology_spread=merge_plain.spread(bundle, pod, ledger),
     )
+
+
+def _within_grace(
+    plain: PodPlacement,
+    pod: PodPlacement,
+    nodes: NodeChoice,
+    classes: Iterable[CapacityClass],
+    ledger: Ledger,
+) -> PodPlacement:
+    """Return the pod with a grace period that each class allows on whose nodes alone it can run."""
+    limits = [
+        (capacity.most_grace, capacity.name)
+        for capacity in classes
+        if capacity.most_grace is not None and _runs_only_on(capacity, nodes)
+    ]
+    value = plain.termination_grace_period_seconds
+    most, name = min(limits, default=(value, ""))
+    if most >= value:
+        return plain
+    what = f"{most} instead of {value}: class {name} allows no longer"
+    field = SCALARS["terminationGracePeriodSeconds"]
+    if pod.termination_grace_period_seconds in field.unwritten(""):
+        ledger.trace.append(Entry(field.name, "", "pod", "set", what))
+    else:
+        ledger.warn_pod(field.name, "set", what)
+    return plain._replace(termination_grace_period_seconds=most)
+
+
+def _runs_only_on(capacity: CapacityClass, nodes: NodeChoice) -> bool:
+    try:
+        outside = conjoined(nodes.required, [capacity.outside])
+    except TooManyTerms:
+        return False
+    satisfiable = node_affinity.satisfiable
+    return satisfiable(nodes.required, nodes.selector) and not satisfiable(outside, nodes.selector)
 
 
 def _avoiding(required: list[Term] | None, pod: PodPlacement, ledger: Ledger) -> list[Term] | None:

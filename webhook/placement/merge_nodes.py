@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 from webhook import names
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Demand, NodeSetting, conjoined, with_settings
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.merge_verdict import judge_result
-from webhook.placement.settings import CapacitySetting, MemberSetting, RequiredSetting
+from webhook.placement.settings import MemberSetting, RequiredSetting
 from webhook.placement.trace import Entry, quoted, quoted_both
 
 if TYPE_CHECKING:

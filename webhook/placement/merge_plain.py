@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.placement.bundle import Bundle
+    from webhook.placement.capacity_setting import CapacitySetting
     from webhook.placement.fields import Field
     from webhook.placement.owner_selector import OwnerSelector
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import CapacitySetting, MemberSetting
+    from webhook.placement.settings import MemberSetting
     from webhook.placement.shapes import Json, JsonObject
     from webhook.placement.trace import Ledger
 

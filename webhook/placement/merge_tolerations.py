@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from webhook.placement import plugin_tolerations
 from webhook.placement.capacity import names_taint
-from webhook.placement.settings import AllowedSetting, CapacitySetting, TolerationSetting
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.settings import AllowedSetting, TolerationSetting
 from webhook.placement.tolerations import (
     NO_EXECUTE,
     covered,

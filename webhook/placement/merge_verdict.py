@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from webhook.placement.bundle import Bundle
+    from webhook.placement.capacity_setting import CapacitySetting
     from webhook.placement.nodes import Node
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import CapacitySetting
     from webhook.placement.shapes import Term
     from webhook.placement.trace import Ledger
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.shapes import Requirement
 
+STATEFUL_SET: Final = "StatefulSet"
 _TEMPLATE_HASH: Final = "pod-template-hash"
 # Kinds whose selector has expressions, by API group, with their resources; it is immutable. The
 # selector of a ReplicationController only asks for labels, which no added label can break.
@@ -24,9 +25,16 @@ SELECTING: Final[Mapping[tuple[str, str], str]] = {
     ("apps", "DaemonSet"): "daemonsets",
     ("apps", "Deployment"): "deployments",
     ("apps", "ReplicaSet"): "replicasets",
-    ("apps", "StatefulSet"): "statefulsets",
+    ("apps", STATEFUL_SET): "statefulsets",
     ("batch", "Job"): "jobs",
 }
+
+
+class CountedPods(NamedTuple):
+    """How an owner counts its pods: `conditions` and `first` as in OwnerSelector."""
+
+    conditions: tuple[Requirement, ...] = ()
+    first: int = 0
 
 
 class OwnerSelector(NamedTuple):
@@ -35,11 +43,13 @@ class OwnerSelector(NamedTuple):
     owner:      its kind and name, for messages
     conditions: the requirements of its selector that a further label may break
     unread:     why the selector is not known; empty if it is
+    first:      the ordinal of its first pod, if it is a StatefulSet
     """
 
     owner: str
     conditions: tuple[Requirement, ...] = ()
     unread: str = ""
+    first: int | None = None
 
     def broken_by(self, key: str, value: str) -> str:
         """Return the first requirement that a pod with this further label does not meet, or ""."""
@@ -72,7 +82,14 @@ def selector_of(workload: Mapping[str, Any]) -> OwnerSelector:
     metadata = as_object(workload.get("metadata"))
     kind, name = str(workload.get("kind")), str(metadata.get("name") or "")
     written = written_owner(kind, name, as_object(metadata.get("labels")))
-    return OwnerSelector(" ".join(written), conditions_of(workload))
+    first = first_of(workload) if kind == STATEFUL_SET else None
+    return OwnerSelector(" ".join(written), conditions_of(workload), first=first)
+
+
+def first_of(workload: Mapping[str, Any]) -> int:
+    """Return the ordinal of a StatefulSet's first pod (spec.ordinals.start)."""
+    start = as_object(as_object(workload.get("spec")).get("ordinals")).get("start")
+    return start if isinstance(start, int) and start > 0 else 0
 
 
 def conditions_of(workload: Mapping[str, Any]) -> tuple[Requirement, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from webhook.placement.quantity import InvalidQuantity, counted, nanos
+from webhook.placement.quantity import InvalidQuantity, counted, nanos, unit_of
 from webhook.placement.shapes import as_object, objects_in
 
 if TYPE_CHECKING:
@@ -43,8 +43,19 @@ def requests(spec: JsonObject) -> Mapping[str, int]:
         _of_pod(total, of_pod)
     overhead = spec.get("overhead")
     if overhead:
-        _add(total, amounts(overhead))
+        add_requests(total, amounts(overhead))
     return {name: counted(name, nano) for name, nano in total.items() if nano > 0}
+
+
+def add_requests(total: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add amounts by resource to a total."""
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def in_nanos(requests: Mapping[str, int]) -> Mapping[str, int]:
+    """Return amounts as the scheduler counts them (cpu in thousandths) in nanos."""
+    return {name: amount * unit_of(name) for name, amount in requests.items()}
 
 
 def totals(spec: JsonObject, kind: str) -> Mapping[str, int]:
@@ -163,14 +174,14 @@ def _of_containers(spec: JsonObject, kind: str) -> _Amounts:
     """Return the requests or limits of all containers together, as they run."""
     total: _Amounts = {}
     for container in objects_in(spec.get("containers")):
-        _add(total, of_container(container, kind))
+        add_requests(total, of_container(container, kind))
     sidecars: _Amounts = {}
     most: _Amounts = {}
     for container in objects_in(spec.get("initContainers")):
         asked = of_container(container, kind)
         if container.get("restartPolicy") == "Always":
-            _add(total, asked)
-            _add(sidecars, asked)
+            add_requests(total, asked)
+            add_requests(sidecars, asked)
         else:
             # Of what it does not ask for, the sidecars are all that counts, and they are in the
             # total. So each container costs as much as it has itself, not as all before it have.
@@ -215,11 +226,6 @@ def amounts(given: object) -> dict[str, int]:
                 except InvalidQuantity:
                     continue
     return result
-
-
-def _add(total: _Amounts, more: Mapping[str, int]) -> None:
-    for name, nano in more.items():
-        total[name] = total.get(name, 0) + nano
 
 
 def _raise(total: _Amounts, least: Mapping[str, int]) -> None:

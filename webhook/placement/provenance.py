@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.pod import PodPlacement
-    from webhook.placement.settings import PlacementSetting
     from webhook.placement.shapes import Term
 
 _MEMBER: Final = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)

@@ -74,13 +74,18 @@ def _nanos(text: str) -> int:
     return -value if sign == "-" else value
 
 
+def unit_of(resource: str) -> int:
+    """Return the nanos of the unit in which the scheduler counts a resource."""
+    return _MILLION if resource == CPU else NANOS
+
+
 def counted(resource: str, nano: int) -> int:
     """Return an amount in nanos as the scheduler compares it: cpu in thousandths, others in units.
 
     Rounded up, as Quantity.MilliValue and Quantity.Value are (framework.Resource.Add), which are
     64 bits wide.
     """
-    return min(-(-nano // (_MILLION if resource == CPU else NANOS)), _MAX_EXACT)
+    return min(-(-nano // unit_of(resource)), _MAX_EXACT)
 
 
 def amount(resource: str, text: str | int) -> int:

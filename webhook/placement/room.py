@@ -101,6 +101,21 @@ class Room(NamedTuple):
     limit: Limit | None
 
 
+def less_used(nodes: Iterable[Node], used: Mapping[str, Mapping[str, int]]) -> list[Node]:
+    """Return the nodes with what is left of each, less amounts by the node's name."""
+    return [
+        node
+        if node.allocatable is None or not (taken := used.get(node.name))
+        else node._replace(
+            allocatable={
+                name: max(amount - taken.get(name, 0), 0)
+                for name, amount in node.allocatable.items()
+            }
+        )
+        for node in nodes
+    ]
+
+
 def node_kinds(
     nodes: Iterable[Node], groups: Sequence[PodGroup], admitted: Sequence[tuple[str, ...]]
 ) -> list[NodeKind]:

@@ -1,212 +1,32 @@
-"""Settings: one field of one policy each, the unit of folding and merging.
-
-A setting answers for itself what other code asks of every setting. Only what compiles, merges or
-exports settings knows their classes (decision 133).
-"""
+"""The classes of settings, one for each form of field; `capacity_setting` has one more."""
 
 from __future__ import annotations
 
-import re
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Self, TypeGuard
 
-from webhook.placement import label_values, node_affinity, runtime_class, topology
-from webhook.placement.fields import BY_NAME, MAPS
+from webhook.placement import label_values, runtime_class, topology
+from webhook.placement.fields import MAPS
 from webhook.placement.nodes import format_requirement
+from webhook.placement.placement_setting import PlacementSetting
 from webhook.placement.pod import (
     AFFINITY_LISTS,
-    PREFERRED_NODES,
     REQUIRED,
     REQUIRED_LISTS,
     REQUIRED_NODES,
 )
-from webhook.placement.provenance import (
-    has_condition,
-    without_class,
-    without_entries,
-    without_field,
-)
-from webhook.placement.tolerations import covered, covers, normal
+from webhook.placement.provenance import has_condition, without_entries
+from webhook.placement.tolerations import covers, normal
 from webhook.placement.trace import QUOTE_LIMIT, quoted, quoted_both
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Sequence
+    from collections.abc import Collection, Hashable, Sequence
 
-    from webhook.placement.capacity import CapacityClass, Mode
-    from webhook.placement.fallback import Fallback, History
-    from webhook.placement.fields import Field
     from webhook.placement.pod import PodPlacement
     from webhook.placement.shapes import Json, JsonObject, Term, Toleration
     from webhook.placement.tolerations import Pattern
-
-Part: TypeAlias = Literal["requirements", "overrides", "defaults"]
-# In the order in which they are folded: a requirement never drops before the other two.
-PARTS: tuple[Part, ...] = ("requirements", "overrides", "defaults")
-_NAME: Final = re.compile(r"[^.\[]+")
-
-
-def field_of(field: str) -> Field:
-    """Return the row of a field as a trace names it: labels[team]."""
-    return BY_NAME[_NAME.findall(field)[0]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlacementSetting:
-    """One setting. `if_null`: only where the pod has nothing at all in the field (IsNull).
-
-    The answers below are those of a setting that is the only one for its field, and limits no
-    nodes. Methods that take another setting take one of the same class.
-    No ABC: merging tells settings by their class, which takes an ABC ten times as long.
-    """
-
-    policy: str
-    part: Part
-    if_null: bool = False
-
-    accumulates: ClassVar[bool] = False
-    """Whether those of several policies apply together, unless they are defaults."""
-
-    @cached_property
-    @abstractmethod
-    def field(self) -> str:
-        """The field's path as policy files write it, with the key in brackets."""
-
-    @cached_property
-    def row(self) -> Field:
-        return field_of(self.field)
-
-    @property
-    def written(self) -> str:
-        """The field as messages name it, below its part."""
-        return self.field
-
-    @property
-    def place(self) -> tuple[str | int, ...] | None:
-        """Its path in its part of a document; None for an item of its field's list."""
-        return None
-
-    @property
-    @abstractmethod
-    def describe_value(self) -> str:
-        """The wanted value, for a message; long values are cut."""
-
-    def describe_both(self, other: Self) -> tuple[str, str]:
-        """Return both wanted values, for a message."""
-        return self.describe_value, other.describe_value
-
-    @property
-    def listed_value(self) -> Json:
-        """The value for a line of its own; None if the reason of its trace entry has it."""
-        return None
-
-    @property
-    def describe_limit(self) -> str:
-        """Which of the nodes it leaves, for a message; it leaves some out."""
-        keys = self.topology_keys
-        return f"topologyKey {' and '.join(keys)}" if keys else self.written
-
-    @property
-    def weakens(self) -> str:
-        """How it weakens what holds pods apart; empty if it does not."""
-        return ""
-
-    @cached_property
-    def is_default(self) -> bool:
-        """Whether the pod's own value wins over the setting."""
-        return self.part == "defaults"
-
-    # Beside other settings.
-
-    @property
-    def identity(self) -> Hashable:
-        """What two settings have in common if one may decide what the other sets."""
-        return type(self), self.field
-
-    def precludes(self, later: Self) -> bool:
-        """Return whether this accepted setting leaves no room for a later one."""
-        if self.accumulates and not (self.is_default and later.is_default):
-            return False
-        return self.field == later.field
-
-    @abstractmethod
-    def agrees(self, other: Self) -> bool:
-        """Return whether two settings with one identity, or that preclude each other, want the
-        same."""
-
-    def contradicts(self, other: Self) -> bool:
-        """Return whether no pod meets both, as requirements that preclude each other."""
-        return not self.agrees(other)
-
-    @property
-    def accepts_some(self) -> bool:
-        """Whether it is a requirement that accepts some later settings with its identity, and
-        contradicts others."""
-        return False
-
-    def loses_to(self, earlier: Self, *, some_accepted: bool) -> bool:  # noqa: ARG002  some need it
-        """Return whether it certainly loses to this accepted setting, or to what this one lost to.
-
-        some_accepted: whether a setting with this identity `accepts_some`
-        """
-        return earlier.precludes(self)
-
-    # Nodes.
-
-    @property
-    def condition(self) -> tuple[Term, ...] | None:
-        """The terms of required affinity of which a node must meet one; None if every node
-        does."""
-        return None
-
-    @property
-    def node_terms(self) -> tuple[Term, ...] | None:
-        """As `condition`, with a nodeSelector key as a term too."""
-        return self.condition
-
-    @property
-    def limits_nodes(self) -> bool:
-        return self.node_terms is not None
-
-    @property
-    def node_keys(self) -> frozenset[str]:
-        """The labels of nodes that it limits."""
-        return node_affinity.keys(self.node_terms or ())
-
-    @property
-    def topology_keys(self) -> Collection[str]:
-        """The keys that a node must have for the setting, as others are counted by them."""
-        return ()
-
-    @property
-    def scheduler_holds(self) -> bool:
-        """Whether a pod stays Pending until a node meets the setting."""
-        return self.limits_nodes
-
-    @property
-    def tolerated(self) -> Sequence[Toleration]:
-        """What a pod with the setting tolerates."""
-        return ()
-
-    # A pod.
-
-    @property
-    def writes(self) -> Iterator[str]:
-        """The fields of a pod that it may set, as traces name them."""
-        yield self.field
-
-    @abstractmethod
-    def holds_in(self, final: PodPlacement) -> bool:
-        """Return whether a pod has what the setting sets, whoever set it."""
-
-    def undone(self, placement: PodPlacement) -> PodPlacement:
-        """Return a placement that holds the setting without it.
-
-        A `condition` stays: several may share requirements of a term.
-        """
-        return without_field(placement, self.field, {}) or placement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,6 +227,54 @@ class AllowedSetting(PlacementSetting):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ValuesSetting(PlacementSetting):
+    """The values of a field, or of one of its keys, that a pod's author may choose among.
+
+    stated: whether the author has to choose one; at: the position in the document's list
+    """
+
+    name: str
+    key: str
+    values: tuple[str, ...]
+    stated: bool
+    at: int
+
+    accumulates = True
+
+    @cached_property
+    def field(self) -> str:
+        """Below the field that it is about."""
+        return f"{self.judged}.values"
+
+    @property
+    def judged(self) -> str:
+        """The field of the pod, for messages."""
+        return f"{self.name}[{self.key}]" if self.key else self.name
+
+    @property
+    def written(self) -> str:
+        return "values"
+
+    @property
+    def place(self) -> tuple[str | int, ...]:
+        return (self.written, self.at)
+
+    @property
+    def describe_value(self) -> str:
+        return cut(", ".join(self.values), QUOTE_LIMIT)
+
+    @property
+    def listed_value(self) -> Json:
+        return self.describe_value
+
+    def agrees(self, other: Self) -> bool:
+        return (self.values, self.stated) == (other.values, other.stated)
+
+    def holds_in(self, final: PodPlacement) -> bool:  # noqa: ARG002  it sets nothing
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
 class RequiredSetting(PlacementSetting):
     """Required node affinity: terms of which one must hold."""
 
@@ -529,117 +397,9 @@ class SpreadSetting(PlacementSetting):
         return self.constraint in final.topology_spread
 
 
-@dataclass(frozen=True, kw_only=True)
-class CapacitySetting(PlacementSetting):
-    """One capacity class and its mode.
-
-    share:    the position of its share, if it is of a split
-    fallback: when the mode is given up; given_up: it is, and `mode` is what is left
-    """
-
-    capacity: CapacityClass
-    mode: Mode
-    weight: int
-    share: int | None = None
-    fallback: Fallback | None = None
-    given_up: bool = False
-
-    @cached_property
-    def field(self) -> str:
-        """For example capacity[spot]."""
-        return f"capacity[{self.capacity.name}]"
-
-    @property
-    def place(self) -> tuple[str | int, ...] | None:
-        return None if self.share is None else ("split", self.share)
-
-    @property
-    def describe_value(self) -> str:
-        if self.fallback and self.given_up:
-            return f"{self.mode} instead of Constrain, {self.fallback.words}"
-        return self.mode.value
-
-    @property
-    def describe_limit(self) -> str:
-        return f"class {self.capacity.name} with mode {self.mode}"
-
-    def precludes(self, later: Self) -> bool:
-        if self.field != later.field:
-            return False
-        if self.part == later.part != "requirements" or later.is_default:
-            return True
-        # None conflicts with every other mode, although no node contradicts it.
-        gives_way = self.mode.does_nothing or later.mode.does_nothing
-        return self.agrees(later) or gives_way or not self.mode.compatible(later.mode)
-
-    def agrees(self, other: Self) -> bool:
-        return (self.mode, self.weight) == (other.mode, other.weight)
-
-    def contradicts(self, other: Self) -> bool:
-        return not self.mode.compatible(other.mode)
-
-    @property
-    def accepts_some(self) -> bool:
-        return self.part == "requirements"
-
-    def loses_to(self, earlier: Self, *, some_accepted: bool) -> bool:
-        if self.is_default:
-            return True
-        if not earlier.accepts_some:
-            return not some_accepted
-        # With None it is unknown to which setting it has lost.
-        if self.mode.does_nothing or earlier.mode.does_nothing:
-            return self.mode.does_nothing
-        return not earlier.mode.compatible(self.mode)
-
-    @property
-    def condition(self) -> tuple[Term, ...] | None:
-        """None if the mode allows every node."""
-        return self.mode.condition(self.capacity)
-
-    @property
-    def tolerated(self) -> Sequence[Toleration]:
-        return self.capacity.tolerations if self.mode.tolerates else ()
-
-    @property
-    def writes(self) -> Iterator[str]:
-        yield self.field
-        if not self.mode.does_nothing:
-            yield from written_by_class(self.capacity)
-
-    def holds_in(self, final: PodPlacement) -> bool:
-        terms = self.condition
-        if self.mode.does_nothing or (terms is not None and not has_condition(final, terms)):
-            return False
-        if self.mode.prefers:
-            preferences = final.lists.get(PREFERRED_NODES, ())
-            if not all(term in preferences for term in self.capacity.preferences(self.weight)):
-                return False
-        return all(covered(toleration, final.tolerations) for toleration in self.tolerated)
-
-    def undone(self, placement: PodPlacement) -> PodPlacement:
-        return without_class(placement, self.capacity, self.weight)
-
-    def gives_up(self, history: History) -> bool:
-        rule = self.fallback
-        return rule is not None and rule.lasts_until(self.capacity.name, history) is not None
-
-    def give_up(self) -> Self:
-        return replace(self, mode=self.fallback.then, given_up=True) if self.fallback else self
-
-
 def is_selector(setting: PlacementSetting) -> TypeGuard[MemberSetting]:
     """Return whether it is a key of the nodeSelector."""
     return isinstance(setting, MemberSetting) and setting.map == "nodeSelector"
-
-
-def written_by_class(capacity: CapacityClass) -> Iterator[str]:
-    """Yield the fields of a pod that a capacity class may set."""
-    yield from (
-        f"tolerations[{toleration.get('key') or '*'}]" for toleration in capacity.tolerations
-    )
-    yield REQUIRED_NODES
-    yield PREFERRED_NODES
 
 
 def _term_text(term: Term) -> str:

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from webhook.placement.fallback import History
 
@@ -23,12 +23,13 @@ class Share(NamedTuple):
 
 
 class Replica(NamedTuple):
-    """A replica's index in its role, how many replicas that has, and what happened to it before;
-    None if unknown."""
+    """A replica's index in its role, how many replicas that has, what happened to it before, and
+    the labels of its namespace; None if unknown."""
 
     position: int | None = None
     replicas: int | None = None
     history: History | None = None
+    namespace_labels: Mapping[str, str] | None = None
 
 
 ANY: Final = Replica()

@@ -9,7 +9,7 @@ from webhook.shortening import apart, cut, fit
 
 if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
-    from webhook.placement.settings import Part, PlacementSetting
+    from webhook.placement.placement_setting import Part, PlacementSetting
 
 Outcome: TypeAlias = Literal[
     "set",  # the pod's field is changed
@@ -72,6 +72,8 @@ class Ledger:
     removed: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
+        if setting.origin:
+            reason = f"{reason} (namespace label {setting.origin.label})"
         self.trace.append(Entry(setting.field, setting.policy, setting.part, outcome, reason))
 
     def warn(self, setting: PlacementSetting, outcome: Outcome, reason: str) -> None:
@@ -87,7 +89,7 @@ class Ledger:
     def reject(self, setting: PlacementSetting, reason: str) -> None:
         """Record that the pod cannot be admitted because of a setting."""
         self.note(setting, "rejected", reason)
-        where = f"{setting.part}.{setting.written}"
+        where = f"{setting.part}.{(setting.origin or setting).written}"
         self.rejections.append(f"policy {setting.policy}: {where}: {reason}")
 
     def skip_node_fields(self, bundle: Bundle, reason: str) -> None:

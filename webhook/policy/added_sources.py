@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhook import names
 from webhook.policy.findings import Kind
-from webhook.policy.run_source import RunSource
 from webhook.shortening import first_few
 from webhook.sources import SHIPPED
 from webhook.sources.marks import Mark
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from webhook.policy.findings import Finding, Path
     from webhook.policy.policy_documents import Document
+    from webhook.policy.run_source import RunSource
     from webhook.sources.kind_model import PodKind, Pods
     from webhook.sources.marks import Source
     from webhook.sources.table import SourceTable
@@ -225,7 +225,7 @@ def _key(kind: PodKind) -> _Key:
 
 def sources_among(documents: Sequence[Document]) -> list[Any]:
     """Return the documents RunSource."""
-    return [document for document in documents if isinstance(document.model, RunSource)]
+    return [document for document in documents if document.model.kind == names.SOURCE_KIND]
 
 
 def own_system(document: Any) -> System:

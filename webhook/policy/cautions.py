@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from webhook import names
+from webhook.placement.pod_requests import DEVICES, is_extended
 from webhook.pod_schema import text_rules
 from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Caution, Kind
@@ -17,7 +18,7 @@ from webhook.strict import Strict, guess, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from webhook.placement.schema.placement import PlacementModel
+    from webhook.placement.schema.placement import PlacementModel, PolicyPlacement
     from webhook.placement.schema.scheduling import Affinity, Toleration
     from webhook.placement.schema.selectors import LabelSelectorRequirement, NodeSelectorRequirement
     from webhook.policy.findings import Path
@@ -56,6 +57,7 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
         for at, block in enumerate(spec.exclude):
             yield from _block(block, ("spec", "exclude", at))
         yield from _unmatched(spec)
+        yield from _forgotten_claims(spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
     elif isinstance(document, PlacementException):
@@ -139,9 +141,11 @@ def _written_fields(model: Strict) -> Iterator[tuple[str, object]]:
             yield field.serialization_alias or name, getattr(model, name)
 
 
-def _placement(placement: PlacementModel, at: Path) -> Iterator[Caution]:
+def _placement(placement: PolicyPlacement, at: Path) -> Iterator[Caution]:
     for key in placement.node_selector or ():
         yield from _single_node(key, (*at, "nodeSelector", key))
+    for index, entry in enumerate(placement.node_selector_from or ()):
+        yield from _single_node(entry.key, (*at, "nodeSelectorFrom", index, "key"))
     for index, toleration in enumerate(placement.tolerations or ()):
         yield from _toleration(toleration, (*at, "tolerations", index))
     for key in placement.annotations or ():
@@ -236,9 +240,35 @@ def _unmatched(spec: PolicySpec) -> Iterator[Caution]:
             yield _matches_nothing(("exclude", at, field), f"the block excludes no pod: {why}")
     if spec.rollout:
         rollout = MatchedPods(Match(namespaces=spec.rollout.namespaces))
-        if rollout.apart(MatchedPods(match)):
+        if rollout.is_disjoint(MatchedPods(match)):
             what = "the policy is enforced for no pod: it matches in other namespaces only"
             yield _matches_nothing(("rollout", "namespaces"), what)
+
+
+def _forgotten_claims(spec: PolicySpec) -> Iterator[Caution]:
+    """Yield each exclusion by a device's resource that leaves pods in which claim such devices."""
+    limits_nodes = any(
+        part.capacity or part.split or part.node_selector or part.affinity
+        for _, part in spec.parts()
+    )
+    if not limits_nodes or (spec.match and spec.match.resource_claims is not None):
+        return
+    if any(block.resource_claims for block in spec.exclude):
+        return
+    for at, block in enumerate(spec.exclude):
+        asked = [
+            *(("resources", name) for name in block.resources or ()),
+            *(("requests", wanted.resource) for wanted in block.requests or ()),
+        ]
+        if device := next(((field, name) for field, name in asked if is_extended(name)), None):
+            field, name = device
+            yield Caution(
+                ("spec", "exclude", at, field),
+                f"pods may ask for such devices as {name} by resourceClaims, or as "
+                f"{DEVICES}NAME of a DeviceClass, and are not excluded: add {{resourceClaims: "
+                f'true}} and {{resources: ["{DEVICES}*"]}} to exclude; if pods with claims are '
+                "meant, give match.resourceClaims",
+            )
 
 
 def _matches_nothing(at: Path, message: str) -> Caution:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from webhook.placement import capacity as classes_of
 from webhook.placement.capacity import Mode
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fallback import Fallback
 from webhook.placement.fields import MAPS, SCALARS
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED
 from webhook.placement.schema.placement import Requirements
 from webhook.placement.settings import (
     AllowedSetting,
-    CapacitySetting,
     ListSetting,
     MemberSetting,
-    PlacementSetting,
     RequiredSetting,
     ScalarSetting,
     SpreadSetting,
     TolerationSetting,
+    ValuesSetting,
 )
 from webhook.placement.split import ends
 from webhook.placement.tolerations import Pattern
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.placement_setting import Part, PlacementSetting
     from webhook.placement.schema.placement import Fallback as FallbackModel
     from webhook.placement.schema.placement import PolicyPlacement
-    from webhook.placement.settings import Part
+    from webhook.placement.shapes import JsonObject, Toleration
     from webhook.policy.findings import Path
     from webhook.policy.model import CapacityClass as CapacityClassDocument
     from webhook.policy.model import PlacementPolicy
@@ -51,7 +54,14 @@ def capacity_class(document: CapacityClassDocument) -> CapacityClass:
         shapes.append(classes_of.shape(raw.get("labels", {}), raw.get("matchExpressions", [])))
         taints.extend(raw.get("taints", []))
     autoscaled = bool(document.spec.autoscaled)
-    return classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
+    compiled_class = classes_of.compiled(document.name, shapes, taints, autoscaled=autoscaled)
+    return with_grace(compiled_class, document)
+
+
+def with_grace(compiled_class: CapacityClass, document: CapacityClassDocument) -> CapacityClass:
+    """Return the class with the grace period of its document."""
+    most = document.spec.max_termination_grace_period_seconds
+    return compiled_class if most is None else replace(compiled_class, most_grace=most)
 
 
 def settings(
@@ -99,16 +109,9 @@ def _of_part(
             )
     for toleration in raw.get("tolerations", []):
         yield TolerationSetting(policy=policy, part=part, if_null=if_null, toleration=toleration)
-    if isinstance(placement, Requirements) and (allowed := placement.allowed_tolerations):
-        yield AllowedSetting(
-            policy=policy,
-            part=part,
-            patterns=tuple(
-                Pattern(pattern.key, pattern.value, pattern.effect or "")
-                for pattern in allowed.patterns
-            ),
-            remove=allowed.remove,
-        )
+    yield from _from_namespace(policy, part, raw, if_null=if_null)
+    if isinstance(placement, Requirements):
+        yield from _of_authors(policy, part, placement)
     affinity = raw.get("affinity", {})
     terms = affinity.get("nodeAffinity", {}).get(REQUIRED, {}).get("nodeSelectorTerms")
     if terms:
@@ -135,6 +138,63 @@ def _of_part(
         )
 
 
+def _of_authors(policy: str, part: Part, placement: Requirements) -> Iterator[PlacementSetting]:
+    """Yield what authors may write."""
+    if allowed := placement.allowed_tolerations:
+        yield AllowedSetting(
+            policy=policy,
+            part=part,
+            patterns=tuple(
+                Pattern(pattern.key, pattern.value, pattern.effect or "")
+                for pattern in allowed.patterns
+            ),
+            remove=allowed.remove,
+        )
+    for at, judged in enumerate(placement.values or ()):
+        yield ValuesSetting(
+            policy=policy,
+            part=part,
+            name=judged.field,
+            key=judged.key,
+            values=tuple(judged.one_of),
+            stated=judged.stated,
+            at=at,
+        )
+
+
+def _from_namespace(
+    policy: str, part: Part, raw: Mapping[str, Any], *, if_null: bool
+) -> Iterator[NamespaceSetting]:
+    examples: list[tuple[JsonObject, int, MemberSetting | TolerationSetting]] = []
+    for at, entry in enumerate(raw.get("nodeSelectorFrom", [])):
+        member = MemberSetting(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            map="nodeSelector",
+            key=entry["key"],
+            value="",
+        )
+        examples.append((entry, at, member))
+    for at, entry in enumerate(raw.get("tolerationsFrom", [])):
+        key, effect = entry["key"], entry["effect"]
+        toleration: Toleration = {"key": key, "operator": "Equal", "value": "", "effect": effect}
+        tolerated = TolerationSetting(
+            policy=policy, part=part, if_null=if_null, toleration=toleration
+        )
+        examples.append((entry, at, tolerated))
+    for entry, at, example in examples:
+        yield NamespaceSetting(
+            policy=policy,
+            part=part,
+            if_null=if_null,
+            example=example,
+            label=entry["namespaceLabel"],
+            default=entry.get("default", ""),
+            position=at,
+        )
+
+
 def _fallback(given: FallbackModel | None) -> Fallback | None:
     if given is None:
         return None
@@ -152,7 +212,7 @@ def located(settings: Iterable[PlacementSetting]) -> Iterator[tuple[PlacementSet
     counts: Counter[tuple[str, type[PlacementSetting]]] = Counter()
     for setting in settings:
         kind = (setting.part, type(setting))
-        place = setting.place or (setting.row.name, counts[kind])
+        place = (setting.origin or setting).place or (setting.row.name, counts[kind])
         yield setting, ("spec", setting.part, *place)
         counts[kind] += 1
 

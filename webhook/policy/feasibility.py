@@ -7,18 +7,20 @@ have tolerations of its own. Nodes that an autoscaled class creates on demand ma
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fold import fold
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import taint_text
+from webhook.placement.placement_setting import PARTS, PlacementSetting
 from webhook.placement.plugin_tolerations import EXTENDED
 from webhook.placement.pod_requests import is_extended
-from webhook.placement.settings import PARTS, CapacitySetting, PlacementSetting
 from webhook.placement.tolerations import NO_EXECUTE
 from webhook.policy.compile import located
 from webhook.policy.findings import Kind
+from webhook.policy.namespace_values import may_match, namespace_values
 from webhook.policy.node_settings import (
     count,
     groups_by,
@@ -31,19 +33,22 @@ from webhook.policy.node_settings import (
     untolerated,
     with_runtime_class,
 )
-from webhook.shortening import first_few
+from webhook.policy.policy_set import Variant
+from webhook.shortening import count_text, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from webhook.placement.capacity import CapacityClass
+    from webhook.placement.namespace_setting import NamespaceSetting
     from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject, Term, Toleration
     from webhook.policy.findings import Path, Severity
-    from webhook.policy.policy_set import PolicySet
+    from webhook.policy.policy_set import Policy, PolicySet
 
 _MOST_TAINTS: Final = 3
+_MOST_NAMESPACES: Final = 3
 
 
 class Concern(NamedTuple):
@@ -96,11 +101,13 @@ def feasibility(
     nodes: Sequence[Node],
     runtime_classes: Mapping[str, JsonObject],
     devices: Container[str] | None = None,
+    namespaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Feasibility:
     """Check every class, then every policy, each part by itself and all parts together.
 
     `runtime_classes` are the RuntimeClasses by name, `devices` the resources that DeviceClasses
-    provide, both as far as they are known.
+    provide, both as far as they are known. With `namespaces`, labels by name, a policy is also
+    checked with the values that it takes from each.
     """
     classes = tuple(policies.classes.values())
     judging = _Judging(NodeGroups(nodes), classes, runtime_classes, devices or ())
@@ -110,7 +117,50 @@ def feasibility(
         for share, settings in enumerate(policy.variants):
             part = f"split[{share}]" if policy.shares else ""
             judging.policy(_PolicySettings(policy.name, settings, part, policy.enforced))
+        judging.concerns += _in_namespaces(policy, namespaces or {}, judging)
     return Feasibility(len(nodes), tuple(judging.reaches), tuple(judging.concerns))
+
+
+def _in_namespaces(
+    policy: Policy, namespaces: Mapping[str, Mapping[str, str]], judging: _Judging
+) -> Iterator[Concern]:
+    """Yield what is wrong with the values that a policy takes from namespaces.
+
+    Of several namespaces with equal values, one is checked.
+    """
+    spaces_by_values: dict[tuple[str, ...], list[str]] = {}
+    for name, labels in sorted(namespaces.items()) if policy.namespace_labels else ():
+        if may_match(policy, name, labels):
+            spaces_by_values.setdefault(policy.values_of(labels), []).append(name)
+    reported = {concern.path for concern in judging.concerns if concern.name == policy.name}
+    for values, spaces in spaces_by_values.items():
+        for share in range(len(policy.variants)):
+            settings = policy.settings_of(Variant(share, (), values))
+            tried = replace(judging, reaches=[], concerns=[])
+            tried.policy(_PolicySettings(policy.name, settings, "", policy.enforced))
+            where = first_few(spaces, _MOST_NAMESPACES)
+            pairs = zip(policy.namespace_labels, values, strict=True)
+            given = ", ".join(f"{label}={value}" for label, value in pairs if value)
+            for concern in tried.concerns:
+                if concern.path not in reported:
+                    message = f"in namespace {where}, with {given}: {concern.message}"
+                    yield concern._replace(message=message, severity="warning")
+
+
+def missing_values(
+    policies: PolicySet, namespaces: Mapping[str, Mapping[str, str]]
+) -> Iterator[Concern]:
+    """Yield the settings that reject pods of some of the namespaces for want of a value."""
+    lacking: dict[tuple[str, Path], tuple[NamespaceSetting, list[str]]] = {}
+    for row in namespace_values(policies.policies, namespaces):
+        if row.rejects:
+            key = (row.policy, ("spec", row.setting.part, *row.setting.place))
+            lacking.setdefault(key, (row.setting, []))[1].append(row.namespace)
+    for (policy, path), (setting, spaces) in lacking.items():
+        where = f"{count_text(len(spaces), 'namespace')} ({first_few(spaces, _MOST_NAMESPACES)})"
+        what = f"has no value in {where}, without the label {setting.label}: pods are rejected"
+        kind = Kind.SOME_PODS_REJECTED
+        yield Concern("PlacementPolicy", policy, path, what, "warning", kind)
 
 
 def unreached(
@@ -157,7 +207,9 @@ class _PolicySettings(NamedTuple):
     def path_of(self, setting: PlacementSetting) -> Path:
         """Return where one of the settings is written in the policy's document."""
         return next(
-            path for located_setting, path in located(self.settings) if located_setting == setting
+            path
+            for located_setting, path in located(self.settings)
+            if located_setting is setting or located_setting == setting
         )
 
 

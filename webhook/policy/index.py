@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.schema.selectors import LabelSelector
     from webhook.policy.conditions import Form, MatchField
-    from webhook.policy.match_model import Match
+    from webhook.policy.match_model import Match, RequestRange
     from webhook.policy.selectors import Condition
     from webhook.policy.subject import Subject
 
@@ -110,14 +110,31 @@ def _index_value(field: MatchField, wanted: Sequence[Any]) -> Lookup:
 
 
 def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
-    """Return the dimension of a list of which a pod may have several values."""
-    open_to_all, by_value = _make_table(wanted)
+    """Return the dimension of globs, of which a pod may have several values."""
+    open_to_all, mask_of = _make_globs(wanted)
     values = attrgetter(field.subject)
 
     def possible(subject: Subject) -> int:
         mask = open_to_all
         for value in values(subject):
-            mask |= by_value.get(value, 0)
+            mask |= mask_of(value)
+        return mask
+
+    return possible
+
+
+def _index_amounts(field: MatchField, wanted: Sequence[Sequence[RequestRange] | None]) -> Lookup:
+    """Return the dimension of ranges, by the resources that they are about."""
+    resources = [
+        None if ranges is None else [request.resource for request in ranges] for ranges in wanted
+    ]
+    open_to_all, by_resource = _make_table(resources)
+    amounts = attrgetter(field.subject)
+
+    def possible(subject: Subject) -> int:
+        mask = open_to_all
+        for resource in amounts(subject):
+            mask |= by_resource.get(resource, 0)
         return mask
 
     return possible
@@ -125,6 +142,15 @@ def _index_values(field: MatchField, wanted: Sequence[Any]) -> Lookup:
 
 def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> Lookup:
     """Return the dimension of globs, of which a pod has one name."""
+    open_to_all, mask_of = _make_globs(wanted)
+    value = attrgetter(field.subject)
+    return lambda subject: open_to_all | mask_of(value(subject))
+
+
+def _make_globs(
+    wanted: Sequence[Sequence[str] | None],
+) -> tuple[int, Callable[[str], int]]:
+    """Return the policies without the field, and what tells which others a name leaves possible."""
     with_globs = [listed is not None and any(map(is_glob, listed)) for listed in wanted]
     patterns = [
         (1 << bit, globs(listed or ())) for bit, listed in enumerate(wanted) if with_globs[bit]
@@ -133,14 +159,12 @@ def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> L
     open_to_all, by_name = _make_table(
         () if g else w for g, w in zip(with_globs, wanted, strict=True)
     )
-    value = attrgetter(field.subject)
     mask_by_name: dict[str, int] = {}
 
-    def possible(subject: Subject) -> int:
-        name = value(subject)
+    def mask_of(name: str) -> int:
         mask = mask_by_name.get(name)
         if mask is None:
-            mask = open_to_all | by_name.get(name, 0)
+            mask = by_name.get(name, 0)
             for bit, pattern in patterns:
                 if pattern.match(name):
                     mask |= bit
@@ -149,7 +173,7 @@ def _index_names(field: MatchField, wanted: Sequence[Sequence[str] | None]) -> L
             mask_by_name[name] = mask
         return mask
 
-    return possible
+    return open_to_all, mask_of
 
 
 def _index_labels(field: MatchField, wanted: Sequence[LabelSelector | None]) -> Lookup:
@@ -176,6 +200,7 @@ _LOOKUPS: Final[Mapping[Form, Callable[[MatchField, Sequence[Any]], Lookup]]] = 
     "values": _index_values,
     "flag": _index_value,
     "labels": _index_labels,
+    "amounts": _index_amounts,
 }
 
 
@@ -243,13 +268,13 @@ class IndexCache:
         A new one takes as long as to try all policies with some ten pods.
         """
         index, position_by_id, _ = self._last
-        unindexed = [at for at, policy in enumerate(policies) if id(policy) not in position_by_id]
+        places = dict(zip(map(id, policies), range(len(policies)), strict=True))
+        unindexed = sorted([places[new] for new in places.keys() - position_by_id.keys()])
         gone = len(position_by_id) + len(unindexed) - len(policies)
-        places = {id(policy): at for at, policy in enumerate(policies)}
         if not position_by_id or max(gone, len(unindexed)) > MOST_UNINDEXED:
             index, position_by_id, unindexed = Index(matches()), places, []
             self._last = index, position_by_id, policies
-        return MovedIndex(index, [places.get(policy_id) for policy_id in position_by_id], unindexed)
+        return MovedIndex(index, [*map(places.get, position_by_id)], unindexed)
 
 
 _EMPTY: Final = Index(())

@@ -12,11 +12,11 @@ from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.policy import compile as compiling
 from webhook.policy import policy_documents
 from webhook.policy.added_sources import source_faults, source_warnings, table_of
+from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind, path_text
 from webhook.policy.model import ALL, PlacementException, PlacementPolicy
 from webhook.policy.model import CapacityClass as CapacityClassDocument
 from webhook.policy.policy_set import Compiler, PolicySet, content, hash_of
-from webhook.policy.run_source import RunSource
 from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
 
@@ -84,14 +84,18 @@ def judge_documents(
     good = documents.documents
     referring = [(document, document.derive(_references)) for document in good]
     names_of_kinds = {references.key for _, references in referring}
+    # Few of the documents: policies are looked at once, and not for each kind.
     of_kind: dict[str, list[Document]] = {}
-    for document, references in referring:
-        of_kind.setdefault(references.key[0], []).append(document)
+    others = [(key, document) for document, (key, *_) in referring if key[0] != POLICY_KIND]
+    for (kind, _), document in others:
+        of_kind.setdefault(kind, []).append(document)
     # An invalid class is reported at the class, not where it is named.
-    named = documents.broken | names_of_kinds
-    class_names = {name for kind, name in named if kind == CLASS_KIND}
+    class_keys = {key for key, _ in others} | documents.broken
+    class_names = {name for kind, name in class_keys if kind == CLASS_KIND}
     classes, wrong_classes = compiled_classes(of_kind.get(CLASS_KIND, ()), class_names)
     sources = of_kind.get(SOURCE_KIND, ())
+    exceptions = of_kind.get(EXCEPTION_KIND, ())
+    named = names_of_kinds | documents.broken if exceptions else ()
     findings = sorted(
         [
             *documents.findings,
@@ -101,10 +105,7 @@ def judge_documents(
             *source_faults(sources),
             *source_warnings(sources),
             *written_and_read(referring, table_of(sources)),
-            *unknown_policies(
-                of_kind.get(EXCEPTION_KIND, ()),
-                {name for kind, name in named if kind == POLICY_KIND},
-            ),
+            *unknown_policies(exceptions, {name for kind, name in named if kind == POLICY_KIND}),
         ]
     )
     return classes, findings
@@ -152,7 +153,7 @@ def compiled_classes(
             rest = capacity.complement(
                 model.name, classes[class_name], autoscaled=bool(model.spec.autoscaled)
             )
-            classes.setdefault(model.name, rest)
+            classes.setdefault(model.name, compiling.with_grace(rest, model))
         elif class_name in {other.name for _, other in complements}:
             what = f"{class_name!r} is a complement itself; name a class that has nodes"
             findings.append(document.finding(path, what, about=class_name))
@@ -163,13 +164,17 @@ def compiled_classes(
     return classes, findings
 
 
+# By what policies write, too.
+_SELECTORS: Final = [field for field in FIELDS if field.subject in ("labels", "annotations")]
+
+
 class _References(NamedTuple):
     """Kind and name of a document, the classes that it names and the labels that it selects by,
     each with its path, and part, field and key of what it writes."""
 
     key: tuple[str, str]
     classes: Sequence[tuple[Path, str]]
-    selected: Sequence[tuple[str, Path]]
+    selected: Sequence[tuple[str, str, Path]]
     written: Sequence[tuple[str, str, str]]
 
 
@@ -218,10 +223,13 @@ def written_and_read(documents: Sequence[_Referring], sources: SourceTable) -> I
         **dict.fromkeys(sources.read_labels - LATER_MARKS, _MARKS),
         names.KUEUE_PODSET: "the rule for pods that Kueue has admitted",
     }
-    read_annotations = dict.fromkeys(sources.read_annotations, "the table of marks")
+    read_annotations: dict[str, str | tuple[Document, Path]] = {
+        **dict.fromkeys(sources.read_annotations, "the table of marks")
+    }
     for document, references in documents:
-        for key, path in references.selected:
-            read_labels.setdefault(key, (document, path))
+        for members, key, path in references.selected:
+            read = read_labels if members == "labels" else read_annotations
+            read.setdefault(key, (document, path))
     for document, references in documents:
         if references.written:
             yield from _written(document, read_labels, read_annotations)
@@ -235,7 +243,7 @@ def later_marks_written(document: Document) -> Iterator[Finding]:
 def _written(
     document: Document,
     labels: Mapping[str, str | tuple[Document, Path]],
-    annotations: Mapping[str, str],
+    annotations: Mapping[str, str | tuple[Document, Path]],
     kind: Kind = Kind.DOCUMENT,
 ) -> Iterator[Finding]:
     """Report what a policy writes of these keys, given with what reads each."""
@@ -264,20 +272,21 @@ def _written_keys(document: Document) -> Sequence[tuple[str, str, str]]:
     ]
 
 
-def _selected(document: Document) -> Sequence[tuple[str, Path]]:
-    """Return the pod labels that the selectors of a policy or an exception read, each with its
-    path."""
+def _selected(document: Document) -> Sequence[tuple[str, str, Path]]:
+    """Return what the selectors of a policy or an exception read of pods: whether labels or
+    annotations, the key, and the path."""
     model = document.model
-    if isinstance(model, CapacityClassDocument | RunSource):
+    if not isinstance(model, PlacementPolicy | PlacementException):
         return ()
     excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
     blocks: list[tuple[Path, object]] = [
         (("spec", "exclude", at), b) for at, b in enumerate(excluded)
     ]
     return [
-        (key, (*path, "podSelector"))
+        (field.subject, key, (*path, field.document_name))
         for path, match in [(("spec", "match"), model.spec.match), *blocks]
-        if (selector := getattr(match, "pod_selector", None)) is not None
+        for field in _SELECTORS
+        if (selector := getattr(match, field.name, None)) is not None
         for key in sorted(compile_selector(selector).keys)
     ]
 

@@ -16,7 +16,7 @@ from webhook import names
 from webhook.interception import EXCLUDED_NAMESPACES
 from webhook.placement import label_values
 from webhook.placement.nodes import format_requirement
-from webhook.policy.conditions import fields_of, given_fields, is_glob
+from webhook.policy.conditions import fields_of, given_fields, is_glob, to_range
 from webhook.policy.selectors import compile_selector
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from webhook.placement.schema.selectors import LabelSelector
     from webhook.placement.shapes import Requirement
+    from webhook.policy.conditions import Range
     from webhook.policy.findings import Path
     from webhook.policy.match_model import Match
 
@@ -31,6 +32,9 @@ _NAMES: Final = fields_of("name")
 _LABELS: Final = fields_of("labels")
 _VALUE: Final = fields_of("value")
 _SETS: Final = fields_of("value", "values")
+_AMOUNTS: Final = fields_of("amounts")
+# Whether a pod leads follows from other fields, too.
+_FLAGS: Final = [name for name in fields_of("flag") if name != "coordinator"]
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 # Maximum number of blocks whose values are compared one by one.
 _MOST_ATOMS: Final = 100
@@ -56,7 +60,7 @@ class _Names:
             any(includes(wide, name) for wide in self.globs) for name in others
         )
 
-    def apart(self, other: _Names) -> bool:
+    def is_disjoint(self, other: _Names) -> bool:
         """Return whether no name matches both."""
         if not self.literals.isdisjoint(other.literals):
             return False
@@ -73,11 +77,24 @@ class _Names:
 class MatchedPods:
     """One match or exclude block, prepared for comparison with many others."""
 
-    __slots__ = ("_coordinator", "_labels", "_names", "_sets", "_within", "_words")
+    __slots__ = (
+        "_amounts",
+        "_coordinator",
+        "_flags",
+        "_labels",
+        "_names",
+        "_sets",
+        "_within",
+        "_words",
+    )
 
     def __init__(self, match: Match) -> None:
         fields = {field.name: value for field, value in given_fields(match)}
         self._coordinator = match.coordinator
+        self._flags = {name: fields[name] for name in _FLAGS if name in fields}
+        self._amounts = {
+            name: [*map(to_range, fields[name])] for name in _AMOUNTS if name in fields
+        }
         self._labels = {name: _by_key(fields.get(name)) for name in _LABELS}
         # Each namespace has the label of its name.
         spaces = self._labels["namespace_selector"]
@@ -122,9 +139,18 @@ class MatchedPods:
         """Return whether every pod that meets the other block meets this one."""
         if self._coordinator is not None and self._coordinator != other._leads:
             return False
+        if any(other._flags.get(name) != flag for name, flag in self._flags.items()):
+            return False
+        for name, ranges in self._amounts.items():
+            narrow = other._amounts.get(name)
+            if narrow is None or not all(any(_spans(w, n) for w in ranges) for n in narrow):
+                return False
         for name, wanted in self._sets.items():
             has = other._words.get(name)
-            if has is None or not has <= wanted:
+            if has is None:
+                return False
+            # A field of which a pod has several values takes globs.
+            if not has <= wanted and (name in _VALUE or not _take_in(wanted, has)):
                 return False
         for name, listed in self._names.items():
             within = other._within.get(name)
@@ -132,10 +158,16 @@ class MatchedPods:
                 return False
         return all(_implied(self._labels[name], other._labels[name]) for name in _LABELS)
 
-    def apart(self, other: MatchedPods) -> bool:
+    def is_disjoint(self, other: MatchedPods) -> bool:
         """Return whether no pod meets both blocks."""
         if {self._leads, other._leads} == {True, False}:
             return True
+        if any(other._flags.get(name, flag) != flag for name, flag in self._flags.items()):
+            return True
+        for name, ranges in self._amounts.items():
+            others = other._amounts.get(name)
+            if others and all(itertools.starmap(_miss, itertools.product(ranges, others))):
+                return True
         for name in _VALUE:
             own_words, other_words = self._words.get(name), other._words.get(name)
             if (
@@ -145,7 +177,7 @@ class MatchedPods:
             ):
                 return True
         for name, within in self._within.items():
-            if name in other._within and within.apart(other._within[name]):
+            if name in other._within and within.is_disjoint(other._within[name]):
                 return True
         if self._is_left_out_by(other) or other._is_left_out_by(self):
             return True
@@ -200,6 +232,27 @@ class MatchedPods:
         if name == "namespaces" and within.all <= {*EXCLUDED_NAMESPACES}:
             return "namespaces", f"pods in {listed or ', '.join(within.all)} never reach Fairlead"
         return None
+
+
+def _spans(wide: Range, narrow: Range) -> bool:
+    """Return whether every amount in a range is in the other one."""
+    resource, least, most = wide
+    return (
+        resource == narrow[0]
+        and least <= narrow[1]
+        and (most is None or (narrow[2] is not None and narrow[2] <= most))
+    )
+
+
+def _miss(first: Range, second: Range) -> bool:
+    """Return whether no amount is in both ranges. A pod may request two resources."""
+    most = [bound for bound in (first[2], second[2]) if bound is not None]
+    return first[0] == second[0] and bool(most) and min(most) < max(first[1], second[1])
+
+
+def _take_in(wanted: frozenset[object], has: frozenset[object]) -> bool:
+    """Return whether each of these globs and names is one of the wanted ones, or within one."""
+    return _Names(frozenset(map(str, wanted))).cover(_Names(frozenset(map(str, has))))
 
 
 def atoms(match: Match) -> Iterator[Match]:

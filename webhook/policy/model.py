@@ -10,6 +10,8 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook import names
 from webhook.dns_names import MAX_SUBDOMAIN, SUBDOMAIN, is_subdomain
+from webhook.placement.placement_setting import PARTS as IN_ORDER
+from webhook.placement.placement_setting import Part
 from webhook.placement.schema.placement import (
     Defaults,
     PlacementSettings,
@@ -29,8 +31,6 @@ from webhook.placement.schema.syntax import (
     crowded,
     span,
 )
-from webhook.placement.settings import PARTS as IN_ORDER
-from webhook.placement.settings import Part
 from webhook.placement.split import Share
 from webhook.policy.findings import Path
 from webhook.policy.match_model import Match, NamespaceGlob
@@ -299,6 +299,13 @@ class CapacityClassSpec(Strict):
     interruptible: bool | None = optional(
         "The class's nodes can be taken away at any time, like spot instances. A node is "
         "interruptible if no class of it sets this."
+    )
+    max_termination_grace_period_seconds: int | None = optional(
+        "The longest terminationGracePeriodSeconds of pods that can run only on the class's "
+        "nodes, as spot instances stop them sooner. A longer one is lowered, and none is raised. "
+        "It holds for pods that a policy matches.",
+        ge=1,
+        le=2**31 - 1,
     )
     lost_after: span("1m", "24h") | None = optional(  # type: ignore[valid-type]
         "Replace the pods of Runs on a node that is silent for this long, although their programs "

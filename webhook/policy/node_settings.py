@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity, on_demand, runtime_class, topology
 from webhook.placement import pod as pods
-from webhook.placement.settings import (
-    MemberSetting,
-    PlacementSetting,
-    ScalarSetting,
-    TolerationSetting,
-)
+from webhook.placement.settings import MemberSetting, ScalarSetting, TolerationSetting
 from webhook.placement.tolerations import EXCLUDING_EFFECTS, passing, tolerates
 
 if TYPE_CHECKING:
@@ -20,6 +15,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike, NodeGroups
     from webhook.placement.nodes import Node
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.shapes import JsonObject, Taint, Term, Toleration
 
 _POD: Final = pods.parse_pod({"metadata": {}, "spec": {}})

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from webhook import names
-from webhook.placement.settings import PARTS, CapacitySetting, PlacementSetting
+from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.placement_setting import PARTS, PlacementSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

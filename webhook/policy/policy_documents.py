@@ -2,28 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from webhook import names
 from webhook.policy import reader
 from webhook.policy.cautions import cautions
 from webhook.policy.document_parser import Forms, written_by_the_server
 from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
-from webhook.policy.run_source import RunSource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
+    from webhook.policy.run_source import RunSource
     from webhook.policy.yaml_tree import Node
 
     Document: TypeAlias = reader.Document["PolicyDocument"]
 
-PolicyDocument: TypeAlias = PlacementPolicy | CapacityClass | PlacementException | RunSource
-KNOWN: Final[Mapping[str, type[PolicyDocument]]] = {
-    "PlacementPolicy": PlacementPolicy,
-    "CapacityClass": CapacityClass,
-    "PlacementException": PlacementException,
-    "RunSource": RunSource,
+PolicyDocument: TypeAlias = "PlacementPolicy | CapacityClass | PlacementException | RunSource"
+_MODELS: Final[Mapping[str, type[PolicyDocument]]] = {
+    names.POLICY_KIND: PlacementPolicy,
+    names.CLASS_KIND: CapacityClass,
+    names.EXCEPTION_KIND: PlacementException,
 }
+
+
+class _Models(Mapping[str, "type[PolicyDocument]"]):
+    """The models by kind. RunSource is imported for the first document: few sets have one."""
+
+    def __getitem__(self, kind: str) -> type[PolicyDocument]:
+        if kind == names.SOURCE_KIND:
+            from webhook.policy.run_source import RunSource
+
+            return RunSource
+        return _MODELS[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*_MODELS, names.SOURCE_KIND)
+
+    def __len__(self) -> int:
+        return len(_MODELS) + 1
+
+
+KNOWN: Final = _Models()
 _POLICIES: Final[Forms[PolicyDocument]] = Forms(
     KNOWN, "policy documents", unjudged=written_by_the_server, cautions=cautions
 )

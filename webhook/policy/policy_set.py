@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 import orjson
 
 from webhook.placement import kueue
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fold import fold
-from webhook.placement.settings import CapacitySetting
+from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.split import ANY, ends, share_of
 from webhook.policy import compile as compiling
 from webhook.policy import conditions, operating_system
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from webhook.placement.bundle import Bundle
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.kueue import Flavor
-    from webhook.placement.settings import MemberSetting, PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
+    from webhook.placement.settings import MemberSetting
     from webhook.placement.split import Replica, Share
     from webhook.policy.index import MovedIndex
     from webhook.policy.model import PlacementException, PlacementPolicy
@@ -44,10 +46,17 @@ _REMEMBERED_BUNDLES = 4096
 
 
 class Variant(NamedTuple):
-    """The share of a policy's split, and the positions of its settings that are given up."""
+    """Which of its settings a policy has for a pod.
+
+    share:    that of its split
+    given_up: the positions of its settings that are given up
+    values:   those of the labels of namespaces that it reads, as `Policy.namespace_labels` has
+              them; empty without one. None if they are not known: the settings are left out
+    """
 
     share: int = 0
     given_up: tuple[int, ...] = ()
+    values: tuple[str, ...] | None = None
 
 
 _ONLY: Final = Variant()
@@ -85,7 +94,7 @@ class Policy:
     @cached_property
     def is_varied(self) -> bool:
         """Whether its settings are not the same for all replicas at all times."""
-        return bool(self.shares or self.fallbacks)
+        return bool(self.shares or self.fallbacks or self.namespace_labels)
 
     @property
     def requires(self) -> bool:
@@ -108,11 +117,23 @@ class Policy:
         )
 
     @cached_property
-    def everywhere(self) -> Policy:
-        """This policy, enforced for all pods that it matches."""
-        if self.enforced and self.rollout is None:
+    def namespace_labels(self) -> tuple[str, ...]:
+        """The labels of namespaces that its settings read."""
+        from_namespace = (w for w in self.settings if isinstance(w, NamespaceSetting))
+        return tuple(sorted({setting.label for setting in from_namespace}))
+
+    @cached_property
+    def tried(self) -> Policy:
+        """This policy, enforced for all pods that it matches, without values of namespaces."""
+        if self.enforced and self.rollout is None and not self.namespace_labels:
             return self
-        return replace(self, enforced=True, rollout=None)
+        settings, *variants = (
+            tuple([w for w in settings if not isinstance(w, NamespaceSetting)])
+            for settings in (self.settings, *self.variants)
+        )
+        return replace(
+            self, enforced=True, rollout=None, settings=settings, variants=tuple(variants)
+        )
 
     def share(self, replica: Replica) -> int:
         """Return the position of a replica's share; 0 without a split."""
@@ -120,28 +141,40 @@ class Policy:
 
     def variant(self, replica: Replica) -> Variant:
         """Return which of its settings are for a replica."""
-        share, history = self.share(replica), replica.history
-        if history is None:
-            return Variant(share)
-        return Variant(
-            share,
-            tuple(
+        share, history, labels = self.share(replica), replica.history, replica.namespace_labels
+        given_up: tuple[int, ...] = ()
+        values: tuple[str, ...] | None = None
+        if history is not None:
+            given_up = tuple(
                 at
                 for at, setting in enumerate(self.variants[share])
                 if isinstance(setting, CapacitySetting) and setting.gives_up(history)
-            ),
-        )
+            )
+        if labels is not None and self.namespace_labels:
+            values = self.values_of(labels)
+        return Variant(share, given_up, values)
+
+    def values_of(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the values of the labels that its settings read, of a namespace's labels."""
+        return tuple([labels.get(label, "") for label in self.namespace_labels])
 
     def settings_of(self, variant: Variant) -> Sequence[PlacementSetting]:
         """Return its settings in a variant."""
-        settings = self.variants[variant.share]
-        if not variant.given_up:
+        settings: Sequence[PlacementSetting] = self.variants[variant.share]
+        if variant.given_up:
+            settings = [
+                setting.give_up()
+                if at in variant.given_up and isinstance(setting, CapacitySetting)
+                else setting
+                for at, setting in enumerate(settings)
+            ]
+        if not self.namespace_labels:
             return settings
+        if variant.values is None:
+            return [w for w in settings if not isinstance(w, NamespaceSetting)]
+        values = dict(zip(self.namespace_labels, variant.values, strict=True))
         return [
-            setting.give_up()
-            if at in variant.given_up and isinstance(setting, CapacitySetting)
-            else setting
-            for at, setting in enumerate(settings)
+            w.valued(values[w.label]) if isinstance(w, NamespaceSetting) else w for w in settings
         ]
 
     def enforced_in(self, namespace: str) -> bool:
@@ -239,10 +272,10 @@ class PolicySet:
 
     def only(self, positions: Sequence[int]) -> PolicySet:
         """Return a set of the policies at these positions, all of them enforced, without
-        exceptions."""
+        exceptions and without values of namespaces."""
         made = copy(self)
         some = [self.policies[at] for at in sorted(positions)]
-        made.policies = tuple([policy.everywhere for policy in some])
+        made.policies = tuple([policy.tried for policy in some])
         made.systems = _systems(made.policies)
         made.varied = _varied(made.policies)
         made.exceptions = Exceptions(())
@@ -391,16 +424,15 @@ class Compiler:
         """Return the models compiled, in their order."""
         old = self._compiled_with
         same = old.keys() == classes.keys() and all(old[name] is classes[name] for name in old)
-        before = self._policies
-        current = {}
-        for model in models:
-            compiled = before.get(id(model))
-            if not (compiled and (same or _of_classes(compiled[1], classes))):
-                compiled = model, _compiled(model, classes)
-            current[id(model)] = compiled
-        self._policies = current
+        entries = [
+            entry
+            if entry and (same or _of_classes(entry[1], classes))
+            else (model, _compiled(model, classes))
+            for entry, model in zip(map(self._policies.get, map(id, models)), models, strict=True)
+        ]
+        self._policies = dict(zip(map(id, models), entries, strict=True))
         self._compiled_with = classes
-        return [compiled for _, compiled in current.values()]
+        return [compiled for _, compiled in self._policies.values()]
 
 
 def _of_classes(policy: Policy, classes: Mapping[str, CapacityClass]) -> bool:
@@ -419,6 +451,10 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
     for setting in itertools.chain(*variants[1:]):
         if setting not in settings:
             settings.append(setting)
+    tested = conditions.collect_tested([wanted, *policy.spec.exclude])
+    if read := {(w.label, None) for w in settings if isinstance(w, NamespaceSetting)}:
+        # They decide, too: any value of these labels.
+        tested = conditions.merge_tested([tested, {"namespace_selector": frozenset(read)}])
     return Policy(
         name=policy.name,
         priority=policy.spec.priority,
@@ -430,7 +466,7 @@ def _compiled(policy: PlacementPolicy, classes: Mapping[str, CapacityClass]) -> 
         settings=tuple(settings),
         shares=policy.shares,
         variants=variants,
-        tested=conditions.collect_tested([wanted, *policy.spec.exclude]),
+        tested=tested,
         wanted=wanted,
     )
 

@@ -59,13 +59,13 @@ class Selector:
     conditions: tuple[Condition, ...]
     matches: Matcher = field(repr=False, compare=False)
 
-    def failed(self, labels: Labels) -> str | None:
+    def failed(self, labels: Labels, noun: str = "label") -> str | None:
         """Return the first condition that does not hold, with the labels' value; None if all
         hold."""
         for condition in self.conditions:
             if not condition.matcher()(labels):
                 value = labels.get(condition.key)
-                return f"{condition}: {'no such label' if value is None else f'it is {value!r}'}"
+                return f"{condition}: {f'no such {noun}' if value is None else f'it is {value!r}'}"
         return None
 
     @property

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from webhook.placement.pod_requests import in_nanos, requests
+from webhook.placement.quantity import NANOS, counted, format_quantity
 from webhook.placement.shapes import objects_in
 
 # The API server's default for a pod that names none.
@@ -19,6 +22,8 @@ _DEFAULT_VOLUME: Final = "emptyDir"
 # resource.Quantity).
 _MORE_THAN_NOTHING = re.compile(r"\+?[0.]*[1-9]", re.ASCII)
 
+_NOTHING: Final = MappingProxyType[str, Any]({})
+
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
@@ -29,7 +34,8 @@ if TYPE_CHECKING:
 class Subject(NamedTuple):
     """A pod of a run. A tuple, because it is made at every admission.
 
-    `resources` are those of which it, or a container, requests more than zero.
+    `resources` are those of which it, or a container, requests more than zero; `requests` are its
+    amounts in nanos, as the scheduler counts them.
     """
 
     namespace: str
@@ -39,6 +45,9 @@ class Subject(NamedTuple):
     resources: frozenset[str] = frozenset()
     volumes: frozenset[str] = frozenset()
     service_account: str = DEFAULT_SERVICE_ACCOUNT
+    annotations: Mapping[str, str] = _NOTHING
+    requests: Mapping[str, int] = _NOTHING
+    resource_claims: bool = False
 
 
 def subject_of(
@@ -48,6 +57,7 @@ def subject_of(
     identity: Identity,
     spec: JsonObject,
     asked: Container[str],
+    annotations: Mapping[str, str],
 ) -> Subject:
     """Return the subject of a v1.PodSpec.
 
@@ -62,7 +72,28 @@ def subject_of(
         resources(spec) if "resources" in asked else frozenset(),
         volumes(spec) if "volumes" in asked else frozenset(),
         service_account(spec) if "service_accounts" in asked else DEFAULT_SERVICE_ACCOUNT,
+        annotations,
+        in_nanos(requests(spec)) if "requests" in asked else _NOTHING,
+        bool(spec.get("resourceClaims")),
     )
+
+
+def spec_of(subject: Subject) -> JsonObject:
+    """Return a v1.PodSpec with all that the subject has of one."""
+    requested = {name: quantity_of(subject, name) for name in sorted(subject.resources)}
+    claims = [{"name": "claim", "resourceClaimName": "claim"}] if subject.resource_claims else []
+    return {
+        "containers": [{"name": "main", "image": "i", "resources": {"requests": requested}}],
+        "volumes": [{"name": f"v-{kind.lower()}", kind: {}} for kind in sorted(subject.volumes)],
+        "serviceAccountName": subject.service_account,
+        **({"resourceClaims": claims} if claims else {}),
+    }
+
+
+def quantity_of(subject: Subject, resource: str) -> str:
+    """Return how much of a resource the subject requests, or "1" without an amount."""
+    amount = subject.requests.get(resource, NANOS)
+    return format_quantity(resource, counted(resource, amount))
 
 
 def resources(spec: JsonObject) -> frozenset[str]:

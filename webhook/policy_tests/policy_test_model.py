@@ -23,12 +23,12 @@ from webhook.placement.schema.syntax import (
     Moment,
     NamespaceName,
     ObjectName,
+    Quantity,
     ResourceName,
     span,
 )
 from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.policy.yaml_tree import Disputed
-from webhook.run.model.replica import Quantity
 from webhook.strict import Problem, Strict, distinct, guess, optional
 
 Text = Annotated[str, Field(min_length=1)]

@@ -12,13 +12,16 @@ from webhook.cluster_objects.namespaces import read_namespace
 from webhook.cluster_objects.watched_objects import CLASS_PATHS, FLAVORS
 from webhook.decision.arrival import Cluster
 from webhook.errors import PassOver
-from webhook.evaluation.plugins import UNREAD, PluginInputs, inputs_of, merge_inputs
+from webhook.evaluation.plugins import UNREAD, PluginInputs, Used, inputs_of, merge_inputs
 from webhook.evaluation.selecting_objects import KINDS, selector_only
 from webhook.evaluation.world import World
+from webhook.identity import identify
 from webhook.judgement.set_judgement import load_objects
 from webhook.placement.nodes import Node, by_name
+from webhook.placement.pod_requests import add_requests, requests
 from webhook.questions.dry_run import read_running_plugins
 from webhook.questions.objects import default_priority_class, namespaces_among
+from webhook.run.controller_reference import controller_of
 from webhook.workloads.object import from_answer
 
 if TYPE_CHECKING:
@@ -28,13 +31,18 @@ if TYPE_CHECKING:
     from webhook.placement.shapes import JsonObject
     from webhook.policy.load import Loaded
     from webhook.policy.policy_set import PolicySet
+    from webhook.sources.table import SourceTable
 
+_PODS: Final = CollectionPath("v1", "pods")
+_ON_NODES: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+# Pods of a cluster, beyond which what they request is not counted: some 10 KB each are read.
+_MOST_PODS: Final = 20_000
 # The namespace of a dry run, if all namespaces are read.
 _USUAL: Final = "default"
 _SCHEDULING: Final = "scheduling.k8s.io/v1"
 
 
-async def read_labels(client: Client, namespace: str) -> Mapping[str, Mapping[str, str]]:
+async def read_labels(client: Client, namespace: str = "") -> Mapping[str, Mapping[str, str]]:
     """Labels by namespace, of this one or of all. Raises ClusterError."""
     if namespace:
         spaces = [await read_namespace(client, namespace)]
@@ -88,6 +96,47 @@ async def read_world(
 
 def _unread(what: str) -> str:
     return f"you may not read {what}: conditions that depend on them are unknown"
+
+
+async def read_beside(client: Client, notes: list[str], sources: SourceTable) -> PluginInputs:
+    """Return what runs on the nodes beside a pod: DaemonSets, and what pods request of each node.
+
+    What may not be read is unknown, and added to `notes`. Raises ClusterError.
+    """
+    made = await _listed(client, CollectionPath("apps/v1", "daemonsets"))
+    if made is None:
+        notes.append("you may not list daemonsets: room for pods counts the nodes without theirs")
+    daemon_sets = [from_answer("apps/v1", "DaemonSet", manifest) for manifest in made or ()]
+    by_node: dict[str, dict[str, int]] = {}
+    by_run: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
+    count = 0
+    with PassOver(HTTPStatus.FORBIDDEN) as passed:
+        async for page, _ in client.pages(_PODS, query={"fieldSelector": _ON_NODES}):
+            count += len(page)
+            if count > _MOST_PODS:
+                break
+            for pod in page:
+                asked = {"pods": 1, **requests(pod["spec"])}
+                metadata, node = pod["metadata"], pod["spec"]["nodeName"]
+                add_requests(by_node.setdefault(node, {}), asked)
+                if run := _run_of(metadata, sources):
+                    of_run = by_run.setdefault((metadata["namespace"], run), {})
+                    add_requests(of_run.setdefault(node, {}), asked)
+    if passed.status:
+        notes.append("you may not list pods of all namespaces: room now is unknown")
+    if count > _MOST_PODS:
+        notes.append(f"the cluster has more than {_MOST_PODS:,} pods: room now is not counted")
+    is_read = not passed.status and count <= _MOST_PODS
+    used = Used(by_node, by_run) if is_read else None
+    return UNREAD._replace(daemon_sets=daemon_sets, used=used)
+
+
+def _run_of(metadata: JsonObject, sources: SourceTable) -> str:
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    identity = identify(labels, annotations, {}, sources)
+    owner = controller_of({"metadata": metadata})
+    owner_title = f"{owner['kind']}/{owner['name']}" if owner else ""
+    return (identity and identity.run) or owner_title
 
 
 async def read_classes(client: Client) -> dict[str, dict[str, JsonObject]]:

@@ -256,6 +256,11 @@ def namespaces_among(objects: Iterable[Object]) -> dict[str, AnnotatedLabels]:
     }
 
 
+def labels_in(path: Path) -> dict[str, AnnotatedLabels]:
+    """Return the labels of a file's Namespaces, by name. Raises UnreadableInput."""
+    return namespaces_among(read_cluster_objects(path))
+
+
 def plugin_inputs(objects: Sequence[Object]) -> PluginInputs:
     """Return what PluginInputs has among objects; without any LimitRange, they are unknown."""
     return inputs_among(

@@ -13,10 +13,10 @@ from webhook.evaluation.answer import NOT_CHECKED
 from webhook.judgement.set_judgement import Objects, judge_set
 from webhook.judgement.together.warnings import UNBOUNDED
 from webhook.placement.split import needs_replicas
-from webhook.policy import policy_documents
+from webhook.policy import field_releases, policy_documents
 from webhook.policy.findings import condensed
 from webhook.policy.refused_pods import named_classes
-from webhook.questions.objects import read_files
+from webhook.questions.objects import labels_in, read_files
 from webhook.questions.where import CLUSTER, Where
 from webhook.shortening import count_text, first_few
 from webhook.text.documents import as_finding
@@ -41,7 +41,7 @@ _WORDS: Final = {"PlacementPolicy": "policy", "CapacityClass": "class"}
 
 
 class CheckInput(NamedTuple):
-    """The input of a check: documents, their places, and the nodes, if they are known.
+    """The input of a check: documents, their places, and nodes and namespaces, if they are known.
 
     `live`: the existing objects that policies may name, by kind, as far as a cluster was asked.
     """
@@ -50,20 +50,25 @@ class CheckInput(NamedTuple):
     documents: Documents[PolicyDocument]
     nodes: Sequence[Node] | None
     live: Mapping[str, Mapping[str, Any]]
+    namespaces: Mapping[str, Mapping[str, str]] | None = None
 
 
-def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconfig) -> CheckInput:
+def read_input(
+    paths: Sequence[Where], nodes: Where | None, namespaces: Where | None, kubeconfig: Kubeconfig
+) -> CheckInput:
     """Return the documents at the paths; the word `cluster` asks the cluster.
 
     Raises UnreadableInput, and ClusterError.
     """
     if CLUSTER in paths and len(paths) > 1:
         raise UnreadableInput(["give cluster or paths, not both"])
-    files, listed_nodes, classes = (
-        kubeconfig.ask(lambda client: _read_cluster(client, paths, nodes))
-        if CLUSTER in (*paths, nodes)
-        else ({}, None, {})
+    files, listed_nodes, classes, labels = (
+        kubeconfig.ask(lambda client: _read_cluster(client, paths, nodes, namespaces))
+        if CLUSTER in (*paths, nodes, namespaces)
+        else ({}, None, {}, None)
     )
+    if namespaces is not None and namespaces is not CLUSTER:
+        labels = labels_in(namespaces)
     if CLUSTER in paths:
         documents = Objects().documents(files)
     else:
@@ -74,27 +79,49 @@ def read_input(paths: Sequence[Where], nodes: Where | None, kubeconfig: Kubeconf
         from webhook.questions.offline import read_nodes
 
         listed_nodes = read_nodes(nodes)
-    return CheckInput(sorted(files), documents, listed_nodes, classes)
+    return CheckInput(sorted(files), documents, listed_nodes, classes, labels)
 
 
 async def _read_cluster(
-    client: Client, paths: Sequence[Where], nodes: Where | None
-) -> tuple[Mapping[str, bytes], Sequence[Node] | None, Mapping[str, Mapping[str, Any]]]:
+    client: Client, paths: Sequence[Where], nodes: Where | None, namespaces: Where | None
+) -> tuple[
+    Mapping[str, bytes],
+    Sequence[Node] | None,
+    Mapping[str, Mapping[str, Any]],
+    Mapping[str, Mapping[str, str]] | None,
+]:
     from webhook.cluster_objects.policy_objects import read_whole_objects
-    from webhook.questions.cluster_surroundings import read_classes
+    from webhook.questions.cluster_surroundings import read_classes, read_labels
     from webhook.questions.live.live_answers import node_list
 
     objects = await read_whole_objects(client) if CLUSTER in paths else {}
     listed_nodes = await node_list(client, CLUSTER) if nodes is CLUSTER else None
-    return objects, listed_nodes, await read_classes(client)
+    labels = await read_labels(client) if namespaces is CLUSTER else None
+    return objects, listed_nodes, await read_classes(client), labels
 
 
-def check(given: CheckInput, now: datetime, budget: Budget = UNBOUNDED) -> SetJudgement | None:
-    """Judge the policies, equal findings together; None if there are no documents."""
-    judgement = judge_set(given.documents, budget, now=now, nodes=given.nodes, classes=given.live)
+def check(
+    given: CheckInput,
+    now: datetime,
+    budget: Budget = UNBOUNDED,
+    rollback_to: str = names.RELEASES[-1],
+) -> SetJudgement | None:
+    """Judge the policies, equal findings together; None if there are no documents.
+
+    Fields that the release `rollback_to` does not read are errors.
+    """
+    judgement = judge_set(
+        given.documents,
+        budget,
+        now=now,
+        nodes=given.nodes,
+        classes=given.live,
+        namespaces=given.namespaces,
+    )
     if not (given.documents.documents or judgement.findings):
         return None
-    return judgement._replace(findings=tuple(condensed(judgement.findings)))
+    later = field_releases.findings(given.documents.documents, rollback_to)
+    return judgement._replace(findings=tuple(condensed(sorted([*judgement.findings, *later]))))
 
 
 def notes(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
@@ -112,6 +139,14 @@ def _unknown(given: CheckInput, checked: SetJudgement) -> Iterator[str]:
                 "without it pods are rejected: give `--nodes cluster`, as a user who may list "
                 f"each {kind}"
             )
+    if given.namespaces is None and checked.policies:
+        for policy in checked.policies.policies:
+            if policy.namespace_labels:
+                labels = first_few(policy.namespace_labels, _NAMED)
+                yield (
+                    f"policy {policy.name}: its values of namespace label {labels} are not "
+                    "checked: give --namespaces"
+                )
     for reach in checked.feasibility.reaches if checked.feasibility else ():
         if reach.unread and reach.is_whole:
             yield (

@@ -209,17 +209,22 @@ async def _read(
 ) -> tuple[World | None, Sequence[Node] | None, PluginInputs]:
     """Return the cluster's world, if its policies are asked for, its nodes, if they are, and what
     decides about nodes of its classes and plugins, if the world does not have it."""
-    from webhook.evaluation.plugins import UNREAD, inputs_of
-    from webhook.questions.cluster_surroundings import read_classes, read_world
+    from webhook.evaluation.plugins import UNREAD, inputs_of, merge_inputs
+    from webhook.questions.cluster_surroundings import read_beside, read_classes, read_world
     from webhook.questions.dry_run import read_running_plugins
     from webhook.questions.live.live_answers import node_list, policy_set
     from webhook.questions.live.served_policies import differing
+    from webhook.sources import SHIPPED
 
-    nodes = await node_list(client, CLUSTER) if selection.nodes is CLUSTER else None
+    nodes, beside = None, UNREAD
+    if selection.nodes is CLUSTER:
+        nodes = await node_list(client, CLUSTER)
+        beside = await read_beside(client, notes, SHIPPED)
     if CLUSTER not in selection.policies:
         running = await read_running_plugins(client, selection.namespace or "default")
-        return None, nodes, inputs_of(await read_classes(client))._replace(running=running)
+        inputs = inputs_of(await read_classes(client))._replace(running=running)
+        return None, nodes, merge_inputs(inputs, beside)
     policies = await policy_set(client, ())
     notes += await differing(client, policies)
     world = await read_world(client, policies, [], nodes, notes)
-    return world, nodes, UNREAD
+    return world, nodes, beside

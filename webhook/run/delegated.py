@@ -242,7 +242,7 @@ def _reconcile_active(
     status = update_totals(run, counted.roles, counted, now)
     rejected = rejected_pods(run, engine, observed, missing, now)
     report = Observed(refusals=observed.refusals or rejected)
-    progress = describe_progress(counts.facts, counted, Steps(), report, status)
+    progress = describe_progress(run.spec, counts.facts, counted, Steps(), report, status)
     hindrance = progress.hindrance or engine_hindrance(run, engine, observed, now)
     hindrance = hindrance or failed_for_good(engine, counts.facts)
     if absent and not lost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.run.failure import (
@@ -19,7 +19,7 @@ from webhook.run.replica_nodes import Place, recorded_places
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set
 
-    from webhook.run.model import ReplicaSpec, RoleStatus, Run
+    from webhook.run.model import ReplicaSpec, RoleStatus, Run, RunSpec
     from webhook.run.observed import Observed
 
 
@@ -127,15 +127,55 @@ class RoleFacts:
         return any(not pod.ended and index not in self.lost for index, pod in self.stale.items())
 
 
+def is_finishing(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> bool:
+    """Return whether a replica of an elastic run has finished: its rendezvous takes no other."""
+    return spec.elastic_from is not None and any(
+        role_facts.succeeded for role_facts in facts.values()
+    )
+
+
 def collect_facts(run: Run, observed: Observed) -> dict[str, RoleFacts]:
     """Collect the facts about each role of the run."""
     by_role: dict[str, list[OwnedPod]] = {role: [] for role in run.spec.roles}
     for pod in observed.pods.values():
         if pod.role in by_role:
             by_role[pod.role].append(pod)
-    return {
+    facts = {
         role: _role_facts(run, role, spec, by_role[role], observed)
         for role, spec in run.spec.roles.items()
+    }
+    return _without_late(facts) if is_finishing(run.spec, facts) else facts
+
+
+def _without_late(facts: Mapping[str, RoleFacts]) -> dict[str, RoleFacts]:
+    """Return the facts of an elastic run in which a replica has finished, without those that began
+    after it or never: they find no peer, and what becomes of them does not matter.
+
+    Without the pod of a replica that has finished, only those that never began are late.
+    """
+    ends = [
+        pod.exit.finished_at
+        for role_facts in facts.values()
+        for index, pod in role_facts.pods.items()
+        if index in role_facts.succeeded and pod.exit and pod.exit.finished_at
+    ]
+
+    def is_late(pod: OwnedPod) -> bool:
+        since = pod.on_node_since
+        # Nobody saw when the program of a pod without uid began.
+        return bool(pod.uid) and (not since or bool(ends and since >= min(ends)))
+
+    return {
+        role: replace(
+            role_facts,
+            alive={
+                index: pod
+                for index, pod in role_facts.alive.items()
+                if pod.phase != "Pending" and not is_late(pod)
+            },
+            down=tuple(down for down in role_facts.down if not is_late(down.pod)),
+        )
+        for role, role_facts in facts.items()
     }
 
 

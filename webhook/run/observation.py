@@ -15,6 +15,7 @@ from webhook.foreign_text import annotation, whole_number
 from webhook.placement.node_affinity import avoided_nodes
 from webhook.placement.pod_requests import requests
 from webhook.placement.stamp_text import read_given_up, read_waits
+from webhook.run.controller_reference import controller_of, owner
 from webhook.run.observed import EngineEvent, EngineObject, Exit, OwnedDeployment, OwnedPod
 
 if TYPE_CHECKING:
@@ -64,28 +65,6 @@ REFUSED_BY: Final = (
 _TEMPLATE_HASH: Final = "pod-template-hash"
 # Normal reasons while a pod starts.
 _STARTING: Final = frozenset({"ContainerCreating", "PodInitializing"})
-
-
-def owner(raw: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return name and uid of the Run in the object's controller reference; None without one.
-
-    An object has at most one controller reference (metav1.OwnerReference.controller). The Run's
-    reference may have any version of Fairlead's group.
-    """
-    metadata = raw.get("metadata")
-    references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
-    for reference in references or ():
-        if reference.get("controller") and reference.get("kind") == names.RUN_KIND:
-            group, _, _ = reference.get("apiVersion", "").rpartition("/")
-            if group == names.GROUP:
-                return reference["name"], sys.intern(reference["uid"])
-    return None
-
-
-def owner_uid(raw: Mapping[str, Any]) -> str | None:
-    """Return the uid of the Run that owns the object; None without one."""
-    run_owner = owner(raw)
-    return run_owner[1] if run_owner else None
 
 
 def pod(raw: Mapping[str, Any]) -> OwnedPod | None:
@@ -139,12 +118,6 @@ def main_container(raw: Mapping[str, Any], containers: Mapping[str, str]) -> str
     """Return the name of the pod's main container; `containers` as for `engine_pod`."""
     controller = controller_of(raw) or {}
     return Containers(raw, containers.get(controller.get("kind", ""), "")).main
-
-
-def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the object's controller reference; None without one."""
-    references: list[dict[str, Any]] = raw["metadata"].get("ownerReferences") or []
-    return next((reference for reference in references if reference.get("controller")), None)
 
 
 def engine_object(

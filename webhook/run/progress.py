@@ -12,6 +12,7 @@ from webhook import names
 from webhook.crd import conditions as crd_conditions
 from webhook.crd.conditions import ConditionUpdate
 from webhook.run import incidents
+from webhook.run.facts import is_finishing
 from webhook.run.history import first_to_give_up
 from webhook.run.incidents import describe_trouble
 from webhook.run.model.status import READY, UNDERSTOOD
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.crd.conditions import Condition
     from webhook.run.facts import PodOnLostNode, RoleFacts
-    from webhook.run.model import Run, RunStatus
+    from webhook.run.model import Run, RunSpec, RunStatus
     from webhook.run.model.status import Phase
     from webhook.run.observed import NodeHealth, NodeTrouble, Observed, OwnedPod, Refusal
     from webhook.run.restarts import Counted
@@ -61,15 +62,20 @@ _CURES: Final[Mapping[NodeTrouble, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """The current state of the run. hindrance: what prevents it from running, or None."""
+    """The current state of the run. hindrance: what prevents it from running, or None.
+
+    whole: all replicas run that are needed.
+    """
 
     phase: Phase
     message: str
     conditions: tuple[ConditionUpdate, ...]
     hindrance: Hindrance | None
+    whole: bool
 
 
 def describe_progress(
+    spec: RunSpec,
     facts: Mapping[str, RoleFacts],
     counted: Counted,
     steps: Steps,
@@ -77,9 +83,9 @@ def describe_progress(
     before: RunStatus,
 ) -> RunProgress:
     """Return phase, message and conditions of the run; `before` has its latest failure."""
-    replicas = _count_replicas(facts)
+    replicas = _count_replicas(spec, facts)
     hindrances = _find_hindrances(facts, replicas, observed)
-    phase = _phase(facts, counted, replicas.needed)
+    phase = _phase(facts, counted, replicas)
     message = _message(phase, replicas, hindrances, before)
     if uncharged := incidents.count_undecided(counted.incidents):
         message += f"; not charged yet, because a disruption may be the cause: failures {uncharged}"
@@ -94,13 +100,19 @@ def describe_progress(
     elif any(condition.type == DISRUPTING for condition in before.conditions):
         updates.append(ConditionUpdate(DISRUPTING, "False", "NodesStay", "no node is leaving"))
     message += _ignored_illness(observed)
-    return RunProgress(phase, message, tuple(updates), hindrances.first)
+    return RunProgress(
+        phase, message, tuple(updates), hindrances.first, replicas.running == replicas.needed
+    )
 
 
 class _Replicas(NamedTuple):
     """The live pods of a run, and how many replicas are in each state.
 
     Pods on lost nodes are live, but neither running nor ready.
+
+    needed: those that have not finished; once one of an elastic run has, those that work on.
+    least: an elastic run goes on with so many and its leader, and with any once one has finished;
+    None: with all. leads: the leader runs.
     """
 
     pods: Sequence[OwnedPod]
@@ -108,22 +120,35 @@ class _Replicas(NamedTuple):
     finished: int
     running: int
     ready: int
+    needed: int
+    least: int | None
+    leads: bool
 
     @property
-    def needed(self) -> int:
-        return self.desired - self.finished
+    def goes_on(self) -> bool:
+        """Whether an elastic run works with the replicas that run."""
+        if self.least is None or not self.running:
+            return False
+        return self.finished > 0 or (self.leads and self.running >= self.least)
 
 
-def _count_replicas(facts: Mapping[str, RoleFacts]) -> _Replicas:
+def _count_replicas(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> _Replicas:
     roles = facts.values()
     pods = [pod for role in roles for pod in role.alive.values()]
     unavailable = {lost.pod.uid for role in roles for lost in role.lost.values()}
+    desired = sum(role.spec.count for role in roles)
+    finished = sum(len(role.succeeded) for role in roles)
+    running = [pod for pod in pods if pod.phase == "Running" and pod.uid not in unavailable]
+    first = next(iter(facts))
     return _Replicas(
         pods,
-        desired=sum(role.spec.count for role in roles),
-        finished=sum(len(role.succeeded) for role in roles),
-        running=sum(pod.phase == "Running" and pod.uid not in unavailable for pod in pods),
+        desired=desired,
+        finished=finished,
+        running=len(running),
         ready=sum(pod.ready and pod.uid not in unavailable for pod in pods),
+        needed=len(pods) if is_finishing(spec, facts) else desired - finished,
+        least=spec.elastic_from,
+        leads=any((pod.role, pod.index) == (first, 0) for pod in running),
     )
 
 
@@ -185,9 +210,11 @@ def _prospects_of_waiting(facts: Mapping[str, RoleFacts], observed: Observed) ->
 
 def _message(phase: Phase, replicas: _Replicas, hindrances: _Hindrances, before: RunStatus) -> str:
     message = f"{replicas.running} of {replicas.desired} replicas run"
+    if replicas.goes_on and not replicas.finished and replicas.running < replicas.needed:
+        message += f", elastic from {replicas.least}"
     if hindrance := hindrances.first:
         # What some pods wait for says nothing of those that run.
-        is_about_some = hindrance in (hindrances.unscheduled, hindrances.waiting)
+        is_about_some = replicas.goes_on or hindrance in hindrances[2:4]
         if replicas.running and is_about_some:
             return f"{message}; {hindrance.message}"
         return hindrance.message
@@ -207,7 +234,9 @@ def _ready(replicas: _Replicas, hindrances: _Hindrances) -> ConditionUpdate:
     return ConditionUpdate(READY, "False", "NotReady", text)
 
 
-def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Phase:
+def _phase(facts: Mapping[str, RoleFacts], counted: Counted, replicas: _Replicas) -> Phase:
+    if replicas.goes_on:
+        return "Running"
     runs = begun = 0
     for role, role_facts in facts.items():
         down = set(entries_by_index(counted.roles[role].recovering))
@@ -223,7 +252,7 @@ def _phase(facts: Mapping[str, RoleFacts], counted: Counted, needed: int) -> Pha
             elif pod is not None and pod.node:
                 begun += 1
         begun += len(role_facts.succeeded)
-    if needed and runs == needed:
+    if replicas.needed and runs == replicas.needed:
         return "Running"
     return "Starting" if begun else "Pending"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from webhook import names
 from webhook.errors import InvalidRun, UnreadableText
 from webhook.foreign_text import annotation, parse_object
+from webhook.run.controller_reference import owner_uid
 from webhook.run.model.intervals import check_intervals, parse_intervals
-from webhook.run.observation import owner_uid
 from webhook.run.queue_state import (
     Assignment,
     Flavor,

@@ -102,7 +102,7 @@ def reconcile(
         return Outcome(run.status, after=queue.UNKNOWN_QUEUE_PAUSE_SECONDS, counted=False)
     run = _with_mounted_keys(run, facts, needs)
     counted = count_down(run, facts, observed, now, terms, gate)
-    end = find_verdict(run, facts, counted, now)
+    end = find_verdict(run, facts, counted, now, may_run=gate.open)
     stops = end or run.spec.suspend or not gate.open
     if stops and (unwatched := pods_without_watch(run, facts, observed)):
         return Outcome(run.status, look_up=unwatched)
@@ -300,8 +300,8 @@ def _reconcile_active(
         for role, role_status in counted.roles.items()
     }
     status = update_totals(run, roles, counted, now)
-    progress = describe_progress(facts, counted, steps, observed, status)
-    if progress.phase == "Running":
+    progress = describe_progress(run.spec, facts, counted, steps, observed, status)
+    if progress.phase == "Running" and progress.whole:
         whole = incidents.record_recovery(status.incidents, now)
         status = status.model_copy(update={"incidents": whole})
     for seconds in _seconds_until_looks(facts, counted, observed, now, terms):

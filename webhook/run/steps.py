@@ -17,6 +17,7 @@ from webhook.run.actions import (
     OpenService,
     RestoreKeys,
 )
+from webhook.run.facts import is_finishing
 from webhook.run.history import annotation_of
 from webhook.run.model.intervals import parse_intervals
 from webhook.run.restarts import entries_by_index, pod_number, remaining_wait
@@ -99,6 +100,10 @@ def next_steps(
     created, more = 0, False
     avoid = tuple(sorted(node.name for node in observed.ill_nodes))[:MOST_AVOIDED]
     blocked = _roles_that_wait(spec, facts)
+    if is_finishing(spec, facts):
+        steps.planned = dict.fromkeys(facts, frozenset[int]())
+        steps.actions += open_service(observed)
+        return steps
     for role, role_facts in facts.items():
         entries = entries_by_index(role_facts.before.recovering)
         _delete_ended_pods(steps, role_facts, entries, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from webhook.frameworks.table import end_role
+from webhook.run.facts import is_finishing
 from webhook.run.failure import OOM_KILLED
 from webhook.run.restarts import MOST_REFUSALS
 from webhook.times import elapsed, format_span
@@ -27,14 +28,23 @@ class Verdict(NamedTuple):
 
 
 def find_verdict(
-    run: Run, facts: Mapping[str, RoleFacts], counted: Counted, now: datetime
+    run: Run,
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    now: datetime,
+    *,
+    may_run: bool = True,
 ) -> Verdict | None:
-    """Return how the run ended, or None while it is active. Success precedes failures."""
+    """Return how the run ended, or None while it is active. Success precedes failures.
+
+    may_run: no queue keeps its pods from running.
+    """
     return (
         _succeeded(run.spec, facts)
         or _permanent(run.spec, counted)
         or _refused(counted)
         or _over_budget(run.spec, counted)
+        or (_left_to_finish(run.spec, facts) if may_run and not run.spec.suspend else None)
         or deadline(run, now)
     )
 
@@ -54,6 +64,21 @@ def _succeeded(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Verdict | None:
     if len(deciding.succeeded) < deciding.spec.count:
         return None
     text = f"{role} finished" if deciding.spec.count == 1 else f"every {role} finished"
+    return Verdict("Succeeded", "Finished", text)
+
+
+def _left_to_finish(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> Verdict | None:
+    """Return the success of an elastic run if nobody is left of those that worked together.
+
+    What failed beside the first that finished is within its budget.
+    """
+    if not is_finishing(spec, facts):
+        return None
+    if any(role_facts.alive for role_facts in facts.values()):
+        return None
+    finished = sum(len(role_facts.succeeded) for role_facts in facts.values())
+    count = sum(role_facts.spec.count for role_facts in facts.values())
+    text = f"{finished} of {count} replicas finished, and none of the others works on"
     return Verdict("Succeeded", "Finished", text)
 
 

@@ -90,7 +90,7 @@ async def list_pods(
     read by name: whoever may change a pod may take its label.
     """
     # These take time to be imported; --help does not need them.
-    from webhook.run.observation import owner_uid
+    from webhook.run.controller_reference import owner_uid
 
     uid, path = run["metadata"]["uid"], pods_path(namespace)
     missing = _names_with_pods(run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -192,7 +192,9 @@ def _group_lines(group: Group, *, alone: bool) -> Iterator[str]:
     if alone:
         yield "  " + click.style(head, bold=True)
     else:
-        first = first_line(group.replicas, head) if decision else titled(head, _as_requested(group))
+        # The answer about the run has the room.
+        replicas = replace(group.replicas, shows_room=False)
+        first = first_line(replicas, head) if decision else titled(head, _as_requested(group))
         yield from (f"  {line}" for line in first)
     yield from aligned([*_rows(group)], 4)
     if decision:

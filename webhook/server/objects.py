@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError, PassOver
 from webhook.kube.rate_limit import Pace, Paces
-from webhook.placement.owner_selector import SELECTING, conditions_of
+from webhook.placement.owner_selector import SELECTING, CountedPods, conditions_of, first_of
 from webhook.recent import Recent
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.template_search import pod_templates
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.api_paths import ObjectPath
     from webhook.decision.notice import Owner
     from webhook.kube.client import Client
-    from webhook.placement.shapes import Requirement
     from webhook.sources.marks import ObjectRef
     from webhook.sources.table import SourceTable
 
@@ -33,6 +32,7 @@ _FAILURE_KEPT_SECONDS: Final = 5.0
 _CACHED_OBJECTS: Final = 4096
 # Roles of an object do not change: these kinds are immutable there, or their pods are made again.
 _KEPT_ROLES: Final = 60.0
+_ORDINALS_KEPT: Final = 60.0
 # Reads per second in total, and at once, because any author may name any object.
 _ROLES: Final = (20.0, 40)
 # Each Job has a selector of its own, and so each ReplicaSet: as many as Kubernetes' controllers
@@ -113,7 +113,7 @@ class MakingObjects:
         self._client = client
         self._clock = clock
         self._led: _Facts[ObjectPath, bool] = _Facts(clock, Pace(*_ROLES))
-        self._conditions: _Facts[tuple[ObjectPath, str], tuple[Requirement, ...]] = _Facts(
+        self._conditions: _Facts[tuple[ObjectPath, str], CountedPods] = _Facts(
             clock, Pace(*_SELECTORS)
         )
         self._namespaces, self._names = (
@@ -133,8 +133,8 @@ class MakingObjects:
 
         return await self._led.fact(path, read)
 
-    async def conditions(self, namespace: str, owner: Owner) -> tuple[Requirement, ...]:
-        """Return what OwnerSelector has of the selector of an owner of one of its kinds.
+    async def counted(self, namespace: str, owner: Owner) -> CountedPods:
+        """Return how an owner of one of OwnerSelector's kinds counts its pods.
 
         Nothing if there is no such object: then none counts the pod. Raises ClusterError.
         """
@@ -145,26 +145,27 @@ class MakingObjects:
             path = CollectionPath(f"{group}/v1", resource, namespace).path_of(owner.name)
             return await self._conditions.fact(
                 (path, owner.uid),
-                partial(self._read_conditions, path, owner.uid, resource),
+                partial(self._read_counted, path, owner.uid, resource),
                 lambda: all(
                     paces.passes(key, self._clock())
                     for paces, key in ((self._names, path), (self._namespaces, namespace))
                 ),
             )
-        return ()
+        return CountedPods()
 
-    async def _read_conditions(
+    async def _read_counted(
         self, path: ObjectPath, uid: str, resource: str
-    ) -> tuple[tuple[Requirement, ...], float]:
+    ) -> tuple[CountedPods, float]:
         document: dict[str, Any] = {}
         with PassOver(HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN) as passed:
             document = await self._client.get(path)
         if passed.status == HTTPStatus.FORBIDDEN:
             raise ClusterError(f"the webhook may not get {resource}")
         if not document or document["metadata"].get("uid") != uid:
-            return (), _FAILURE_KEPT_SECONDS
-        # The API server refuses changes of it.
-        return conditions_of(document), _FOREVER
+            return CountedPods(), _FAILURE_KEPT_SECONDS
+        # The API server refuses changes of the selector, but not of a StatefulSet's ordinals.
+        kept = _ORDINALS_KEPT if resource == "statefulsets" else _FOREVER
+        return CountedPods(conditions_of(document), first_of(document)), kept
 
 
 def _path(namespace: str, ref: ObjectRef, name: str, sources: SourceTable) -> ObjectPath:

@@ -83,11 +83,14 @@ def policies_of(
         return Policies(lambda: _set_of(reloader), {"folder": str(folder)}, classes=read_classes)
     if parts.home is None:
         raise ServingError("--policies-from-cluster: there is no cluster; name a kubeconfig")
-    return _from_cluster(parts, parts.home.watches, nodes)
+    return _from_cluster(parts, settings, parts.home.watches, nodes)
 
 
 def _from_cluster(
-    parts: Parts, watches: Watches, nodes: Callable[[], Sequence[Node] | None]
+    parts: Parts,
+    settings: ServeSettings,
+    watches: Watches,
+    nodes: Callable[[], Sequence[Node] | None],
 ) -> Policies:
     watched, snapshot = PolicyObjects(watches, text_of), Snapshot()
     reader, classes = Objects(), WebhookClasses(watches)
@@ -110,7 +113,7 @@ def _from_cluster(
             resources=tuple(KINDS),
             objects=watched,
             # Of a thousand objects, both read only the changed one.
-            judge=Judge(reader),
+            judge=Judge(reader, settings.rollback_to),
             observer=parts.metrics,
             nodes=nodes,
             classes=classes.by_kind,

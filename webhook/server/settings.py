@@ -53,6 +53,14 @@ class ServeSettings:
         help="Watch the cluster's PlacementPolicies, CapacityClasses, PlacementExceptions and "
         "RunSources, instead of a folder.",
     )
+    rollback_to: str = setting(
+        "--rollback-to",
+        type=click.Choice(names.RELEASES),
+        default=names.ROLLBACK_TO,
+        help="With --policies-from-cluster: the oldest release that this cluster may be rolled "
+        "back to. The webhook lets no policy be stored with a field that this release does not "
+        "read.",
+    )
     kubeconfig: Path | None = setting(
         "--kubeconfig",
         type=_FILE,

@@ -23,6 +23,7 @@ from webhook.kube.client import connect
 from webhook.kube.config import default_namespace
 from webhook.kube.watches import Watches
 from webhook.lenient import Reported
+from webhook.policy.policy_documents import KNOWN
 from webhook.server.acceptor import allow_descriptors
 from webhook.server.cluster_facts import ServedNodes, facts_from_cluster, nodes_of
 from webhook.server.connection_limiter import ConnectionLimiter
@@ -157,7 +158,7 @@ async def _run(
         metrics.read_gauge(metric_names.ADMISSION_IN_FLIGHT, lambda: limit.in_flight)
         metrics.read_gauge(metric_names.CONNECTIONS, lambda: limiter.connections)
         parts.add("drain", drain.condition)
-        build_models(Strict, Reported)
+        build_models(*KNOWN.values(), Strict, Reported)
         # Objects that exist now stay: collections need not walk them again, for 70 ms each time.
         gc.collect()
         gc.freeze()

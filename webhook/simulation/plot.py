@@ -53,8 +53,8 @@ def svg_of(sets: Sequence[Simulated], title: str) -> bytes:
             colour = _LINES[number % len(_LINES)]
             place.step(hours, share, where="post", color=colour)
             half = 100 * half_width(len(simulated_set.endings))
-            low = [max(0.0, each - half) for each in share]
-            high = [min(100.0, each + half) for each in share]
+            low = [max(0.0, percent - half) for percent in share]
+            high = [min(100.0, percent + half) for percent in share]
             place.fill_between(hours, low, high, step="post", color=colour, alpha=0.15, lw=0)
         place.set(xlabel=label, ylabel="runs done, in %", ylim=(0, 101), facecolor=_PAPER[0])
         place.grid(visible=True, alpha=0.3)

@@ -6,11 +6,17 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from webhook.placement.schema.scheduling import Taint
-from webhook.placement.schema.syntax import LabelKey, LabelValue, ObjectName, ResourceName, span
+from webhook.placement.schema.syntax import (
+    LabelKey,
+    LabelValue,
+    ObjectName,
+    Quantity,
+    ResourceName,
+    span,
+)
 from webhook.policy.document_parser import Forms
 from webhook.policy.json_schema import document_schema
 from webhook.policy.reader import read_files
-from webhook.run.model.replica import Quantity
 from webhook.strict import Problem, Strict
 
 KIND: Final = "Scenario"

@@ -14,7 +14,7 @@ from webhook.text.yaml_out import yaml_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.shapes import JsonObject, Term
 
 _MAX_CHARACTERS: Final = 200

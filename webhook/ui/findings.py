@@ -11,7 +11,8 @@ import click
 import webhook
 from webhook.controller.policies.report_documents import FIRST, NAME, SELECTOR, collection
 from webhook.errors import ClusterError, FairleadError
-from webhook.installation.doctor.diagnose import CHECKS, Reader, diagnose
+from webhook.installation.doctor.cluster_reader import ClusterReader
+from webhook.installation.doctor.diagnose import CHECKS, diagnose
 from webhook.installation.doctor.result import document
 from webhook.questions.live import report
 from webhook.questions.live.answer_text import answer_of_pod
@@ -51,7 +52,7 @@ async def findings(client: Client, namespace: str) -> dict[str, Any]:
     within = (namespace,) if namespace else ()
     values: dict[str, Any] = {"trouble": "", "doctor": None}
     try:
-        reader = Reader(client, kinds)
+        reader = ClusterReader(client, kinds)
         state = await reader.read_cluster(datetime.now(UTC), webhook.__version__, within)
     except ClusterError as error:
         values["trouble"] = str(error)
@@ -65,7 +66,9 @@ async def placement_in_force(client: Client) -> tuple[str, str]:
     checks = [check for check in CHECKS if check.name in _OF_PLACEMENT]
     kinds = {kind for check in checks for kind in check.reads}
     try:
-        state = await Reader(client, kinds).read_cluster(datetime.now(UTC), webhook.__version__, ())
+        state = await ClusterReader(client, kinds).read_cluster(
+            datetime.now(UTC), webhook.__version__, ()
+        )
     except ClusterError as error:
         return "unknown", str(error)
     made = document([outcome for outcome in diagnose(state) if outcome.name in _OF_PLACEMENT])

@@ -86,3 +86,4 @@ def test_a_change_that_takes_the_room_of_a_run_is_shown(
     assert result.exit_code == code, result.output
     assert ("run at one time" in result.stdout) == bool(facts)
     mentions(result.stdout, *facts)
+    assert ("1 object that could before" in " ".join(result.stdout.split())) == bool(code)

@@ -13,7 +13,7 @@ from tests.controller.policies.memory import Cluster, raw_policy
 from tests.kube.fake_api import until
 from tests.wording import mentions
 from webhook.controller.policies.policy_judging import Judging, Overtaken, _pausing
-from webhook.judgement.together.policy_view import STEPS_UNTIL_PAUSE
+from webhook.judgement.together.effort import STEPS_UNTIL_PAUSE
 from webhook.judgement.together.warnings import AT_ONCE, IN_TIME, Budget
 from webhook.placement.nodes import Node
 

@@ -15,8 +15,8 @@ from tests.laws.world import decided, policy_set
 from webhook import names
 from webhook.decision.arrival import Arrival, Cluster
 from webhook.decision.engine import decide
+from webhook.judgement.together.effort import Effort
 from webhook.judgement.together.everywhere import rejecting
-from webhook.judgement.together.policy_view import Effort
 from webhook.judgement.together.warnings import UNBOUNDED, Budget, of_policy, warnings
 from webhook.policy.findings import Kind
 

@@ -20,8 +20,8 @@ from webhook.evaluation.evaluation import Evaluation
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.world import World
 from webhook.judgement.set_judgement import Objects
-from webhook.judgement.together.alone import Conflict
-from webhook.judgement.together.policy_view import Effort
+from webhook.judgement.together.conflicts import Conflict
+from webhook.judgement.together.effort import Effort
 from webhook.judgement.together.trial import Trial
 from webhook.judgement.together.warnings import UNBOUNDED, Memory, Prepared, of_policy
 from webhook.policy.findings import Kind

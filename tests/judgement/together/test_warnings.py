@@ -158,4 +158,4 @@ def test_a_memory_makes_only_what_changed_ready_again() -> None:
     second = {**first, **objects(policy("b", overrides=pool("c")))}
     after = memory.prepare(reader.documents(second).documents, {}, UNREAD).policies
     assert [one is two for one, two in zip(before, after, strict=True)] == [True, False]
-    assert not list(Shadows(after).over(after[0]))
+    assert not list(Shadows(after).findings_about(after[0]))

@@ -16,6 +16,7 @@ from tests.policy.test_matched_pods import matches
 from webhook.decision.arrival import Arrival
 from webhook.decision.engine import decide
 from webhook.judgement.together.witness import Witness, find
+from webhook.policy import conditions
 
 Json = dict[str, Any]
 PLACE: Json = {"requirements": {"nodeSelector": {"pool": "a"}}}
@@ -56,32 +57,51 @@ def test_of_many_labels_a_few_are_named() -> None:
     assert str(many).endswith("l4=x and 4 more")
 
 
-excluded = st.sampled_from(
-    [
-        {"namespaces": ["ml-*"]},
-        {"namespaces": ["default", "ml"], "roles": ["worker"]},
-        {"namespaceSelector": labelled(a="1")},
-        {"podSelector": {**labelled(a="1"), **expression("b", "NotIn", "2")}},
-        {"kinds": ["job"]},
-        {"roles": ["master"], "frameworks": ["pytorch"]},
-        {"replicaIndexes": [0]},
-        {"coordinator": True},
-        {"resources": ["cpu"], "volumes": ["nfs"]},
-        {"serviceAccounts": ["default", "a.*"]},
-    ]
-)
+BLOCKS: list[Json] = [
+    {"namespaces": ["ml-*"]},
+    {"namespaces": ["default", "ml"], "roles": ["worker"]},
+    {"namespaceSelector": labelled(a="1")},
+    {"podSelector": {**labelled(a="1"), **expression("b", "NotIn", "2")}},
+    {"kinds": ["job"]},
+    {"roles": ["master"], "frameworks": ["pytorch"]},
+    {"replicaIndexes": [0]},
+    {"coordinator": True},
+    {"resources": ["cpu"], "volumes": ["nfs"]},
+    {"serviceAccounts": ["default", "a.*"]},
+    {"serviceAccounts": ["trainer"]},
+    {"resources": ["nvidia.com/*"]},
+    {"requests": [{"resource": "nvidia.com/gpu", "atMost": 4}]},
+    {"resourceClaims": True},
+    {"annotationSelector": labelled(a="1")},
+]
+excluded = st.sampled_from(BLOCKS)
 blocks = st.fixed_dictionaries(
     {"match": matches}, optional={"exclude": st.lists(excluded, max_size=2)}
 )
 
 
+def take_part(specs: list[Json], pod: Witness) -> bool:
+    """Whether policies of these matches and excludes do, as the engine has it."""
+    documents = [policy(f"p{at}", **PLACE, **spec) for at, spec in enumerate(specs)]
+    decision = decide(arrival(pod), policy_set(documents), CLUSTER)
+    return len(decision.policies) == len(specs)
+
+
+def test_a_pod_is_found_for_a_condition_on_each_field() -> None:
+    """Its manifest has what a policy asks for: without it, a trial would find no conflict."""
+    assert {name for block in BLOCKS for name in block} == {
+        field.document_name for field in conditions.FIELDS
+    }
+    for block in BLOCKS:
+        pod = found({"match": block})
+        assert pod is not None, block
+        assert take_part([{"match": block}], pod), block
+
+
 @thorough
 @given(st.lists(blocks, min_size=1, max_size=3))
 def test_every_policy_takes_part_in_the_pod_that_is_found(specs: list[Json]) -> None:
-    """As the engine has it."""
+    """With all that their matches and excludes say."""
     pod = found(*specs)
     event(f"found: {pod is not None}")
-    if pod is not None:
-        documents = [policy(f"p{at}", **PLACE, **each) for at, each in enumerate(specs)]
-        decision = decide(arrival(pod), policy_set(documents), CLUSTER)
-        assert len(decision.policies) == len(specs)
+    assert pod is None or take_part(specs, pod)

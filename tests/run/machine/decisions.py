@@ -29,6 +29,7 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
         assert not outcome.actions, "something is done for a run that is being deleted"
     _order(needs, observed, outcome)
     _charges(run, observed, outcome, now)
+    _elastic(run, observed, outcome)
     _illness(run, observed, outcome, now)
     _waits(run, observed, outcome)
     if run.status.phase not in OVER and not run.metadata.deletion_timestamp:
@@ -39,6 +40,24 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
         _creation(run, observed, pod, now)
         anew = outcome.status.replicas[pod.role].attempt
         assert pod.attempt == anew, f"{pod.role}-{pod.index} is created, and its role begins anew"
+
+
+def _elastic(run: Run, observed: Observed, outcome: act.Outcome) -> None:
+    """An elastic run does not end well while one works that worked when the first finished."""
+    if not run.spec.elastic_from or run.status.ended or outcome.status.phase != "Succeeded":
+        return
+    if "master" in run.spec.roles and outcome.status.replicas["master"].succeeded_indexes:
+        return
+    pods = observed.pods.values()
+    ends = [pod.exit.finished_at for pod in pods if pod.phase == "Succeeded" and pod.exit]
+    for pod in pods:
+        role = outcome.status.replicas[pod.role]
+        counts = pod.attempt == role.attempt and pod.uid not in role.counted_uids
+        works = counts and pod.phase == "Running" and not pod.deleted_at
+        early = not ends or pod.running_since < min(ends)
+        done = pod.index in indexes(role.succeeded_indexes)
+        sick = (node := observed.node_health(pod)) and (node.sick or node.off)
+        assert done or sick or not (works and early), f"{pod} still works"
 
 
 def _charges(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) -> None:
@@ -138,6 +157,8 @@ def _creation(run: Run, observed: Observed, pod: act.CreatePod, now: datetime) -
     assert 0 <= pod.index < run.spec.roles[pod.role].count, f"{what}: there is no such replica"
     assert pod.attempt == role.attempt, f"{what}: attempt {pod.attempt} is not {role.attempt}"
     assert pod.index not in indexes(role.succeeded_indexes), f"{what}: it has finished"
+    done = any(indexes(each.succeeded_indexes) for each in run.status.replicas.values())
+    assert not (done and run.spec.elastic_from), f"{what}: its rendezvous is closed"
     name = run.pod_name(pod.role, pod.index)
     assert name not in observed.pods, f"{what}: its pod is there"
     assert pod.index not in indexes(role.active_indexes), f"{what}: that it went is not written"

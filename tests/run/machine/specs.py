@@ -50,6 +50,18 @@ def training(choose: Choose) -> Json:
     }
 
 
+def elastic(choose: Choose) -> Json:
+    """The spec of such a run that goes on with fewer replicas."""
+    led = choose((True, False))
+    workers = {"count": choose((2, 3)), "restartPolicy": choose(RESTARTS)}
+    return {
+        **training(choose),
+        "framework": "pytorch",
+        "pytorch": {"elastic": {"minReplicas": choose((1, 2))}},
+        "replicas": {**({"master": {"count": 1}} if led else {}), "worker": workers},
+    }
+
+
 def queued(choose: Choose) -> Json:
     """The spec of such a run in a queue of Kueue."""
     return {**training(choose), "queue": "ml"}

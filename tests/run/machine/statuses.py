@@ -327,6 +327,10 @@ def _permanent(spec: RunSpec, fate: Fate) -> bool:
 
 def _truly_succeeded(spec: RunSpec, new: Json) -> None:
     """Master, chief, launcher, driver or scheduler ends a run; else all workers do."""
+    if spec.elastic_from is not None:
+        # Beside the first that finished, no other may be left that works on: good_end looks at it.
+        assert any(role_of(new, role).get("succeededIndexes") for role in spec.roles)
+        return
     leading = [role for role in ("master", "chief", "launcher", "driver") if role in spec.roles]
     if spec.framework == "dask" and not leading:
         leading = ["scheduler"]

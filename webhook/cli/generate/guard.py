@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # The group's help lists these.
 COMMANDS: Final[dict[str, str]] = {
     "authors": "Users who create a Run must have the right to create what it becomes.",
+    "namespace-labels": "Only admins may change labels from which policies take values.",
     "node-names": "Pods of runs may not set nodeName.",
     "stamp": "Report pods of runs that the webhook did not place.",
     "tolerations": "Pods of runs may not get another toleration after creation.",
@@ -83,6 +84,36 @@ def authors() -> None:
     from webhook.guards import run_author_guard
 
     print_yaml(run_author_guard(created_for_runs()))
+
+
+@command.command("namespace-labels", cls=Command)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    required=True,
+    metavar="KEY",
+    help="A label of namespaces, as namespaceLabel in a policy names it. Repeatable.",
+)
+def namespace_labels(labels: tuple[str, ...]) -> None:
+    """Print the guard of namespaces' labels: only who may update policies may change them.
+
+    A policy with nodeSelectorFrom or tolerationsFrom takes values from labels of namespaces. So
+    whoever may label a namespace chooses where its pods run. Some tenancy tools let the owner of a
+    namespace label it. `fairlead policy values` shows the labels that policies read.
+
+    
+    Examples:
+      fairlead generate guard namespace-labels --label team-pool --label team | kubectl apply -f -
+
+    
+    Exit codes:
+      0  printed
+      2  wrong usage
+    """
+    from webhook.guards import namespace_label_guard
+
+    print_yaml(namespace_label_guard(labels))
 
 
 @command.command("node-names", cls=Command)

@@ -15,6 +15,7 @@ COMMANDS: Final[dict[str, str]] = {
     "list": "List the policies in force, and how many pods they match.",
     "replicas": "Show which set of policies each replica of the webhook serves.",
     "sources": "List the labels by which Fairlead recognizes each system's pods.",
+    "values": "Show the values that policies take from labels of namespaces.",
 }
 _IN_FORCE: Final = {
     command: f"webhook.cli.policy.in_force:{name}"

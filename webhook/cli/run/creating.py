@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -62,7 +63,8 @@ async def read_surroundings(client: Client, run: Run) -> tuple[World, list[str]]
     Raises UnreadableInput if the webhook has its policies from files, which cannot be read here.
     """
     from webhook.decision.stamp import HASH_LENGTH
-    from webhook.questions.cluster_surroundings import read_policies, read_world
+    from webhook.evaluation.plugins import merge_inputs
+    from webhook.questions.cluster_surroundings import read_beside, read_policies, read_world
     from webhook.questions.live.live_answers import node_list
     from webhook.questions.live.served_policies import another_set, ask_replicas, not_served
     from webhook.questions.where import CLUSTER
@@ -75,7 +77,9 @@ async def read_surroundings(client: Client, run: Run) -> tuple[World, list[str]]
         raise UnreadableInput([f"{another}, which --preview cannot read: {cure}"])
     notes += await not_served(client, policies, ())
     nodes = await node_list(client, CLUSTER)
-    return await read_world(client, policies, [run.namespace], nodes, notes), notes
+    world = await read_world(client, policies, [run.namespace], nodes, notes)
+    beside = await read_beside(client, notes, policies.sources)
+    return replace(world, plugins=merge_inputs(beside, world.plugins)), notes
 
 
 def show_preview(run: Run, place: str, world: World, *, err: bool) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from webhook import names
 from webhook.crd.conditions import ConditionUpdate
 from webhook.evaluation.plugins import UNREAD
-from webhook.judgement.together.policy_view import UNFINISHED
+from webhook.judgement.together.effort import UNFINISHED
 from webhook.judgement.together.warnings import of_nodes
 from webhook.policy.feasibility import Concern, feasibility
 from webhook.policy.findings import Kind

@@ -50,11 +50,12 @@ class _Object(NamedTuple):
 
     def may_match(self, pods: MatchedPods) -> bool:
         return not (
-            self.match.apart(pods) or any(exclusion.covers(pods) for exclusion in self.exclude)
+            self.match.is_disjoint(pods)
+            or any(exclusion.covers(pods) for exclusion in self.exclude)
         )
 
     def may_change(self, pods: MatchedPods) -> bool:
-        return self.may_match(pods) and not (self.rollout and self.rollout.apart(pods))
+        return self.may_match(pods) and not (self.rollout and self.rollout.is_disjoint(pods))
 
 
 class _Entry(NamedTuple):

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from webhook.judgement.together.effort import fold_steps
 from webhook.judgement.together.pod_sets import ALL_RUN_PODS, PodSet
-from webhook.judgement.together.policy_view import fold_steps
+from webhook.placement.capacity_setting import CapacitySetting
 from webhook.placement.fold import fold
-from webhook.placement.settings import CapacitySetting, TolerationSetting
+from webhook.placement.settings import TolerationSetting
 from webhook.placement.tolerations import covers, normal
 from webhook.policy.findings import Kind
 from webhook.shortening import first_few
@@ -22,10 +23,12 @@ from webhook.shortening import first_few
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from webhook.judgement.together.policy_view import Effort, LocatedSetting, Policy
+    from webhook.judgement.together.effort import Effort
+    from webhook.judgement.together.located_settings import LocatedSetting
+    from webhook.judgement.together.policy_view import Policy
     from webhook.judgement.together.warnings import Prepared
     from webhook.placement.bundle import Bundle
-    from webhook.placement.settings import PlacementSetting
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.policy.findings import Finding
 
 _NAMED: Final = 3
@@ -42,13 +45,13 @@ _STEPS_OF_A_SEARCH: Final = 12
 class Demand:
     """An enforced policy with the requirements that no other policy can make yield.
 
-    `tokens` are the node labels and fields that they restrict. `contradicted` has whether they
-    contradict those of a policy after it, as long as both are kept.
+    conflict_keys: the node labels and fields that they restrict
+    contradicted: whether they contradict those of a policy after it, as long as both are kept
     """
 
     policy: Policy
     settings: tuple[LocatedSetting, ...]
-    tokens: frozenset[str]
+    conflict_keys: frozenset[str]
     contradicted: WeakKeyDictionary[Demand, bool] = field(default_factory=WeakKeyDictionary)
 
     def holds_for(self, pods: PodSet) -> bool:
@@ -103,48 +106,63 @@ class _Search:
         self._chosen = {
             demand.policy: demand for policy in chosen if (demand := self._demands.get(policy.name))
         }
-        self._work_to_match = sum(policy.work_to_match for policy in self._chosen)
+        self._match_work = sum(policy.match_work for policy in self._chosen)
         self._known: dict[tuple[Demand, ...], bool] = {}
 
     def groups(self) -> Iterator[Rejecting]:
         """Yield groups that reject a set."""
         if not self._chosen:
             return
-        texts_by_core: dict[tuple[Demand, ...], list[str]] = {}
-        for pods in filter(self._concerns_chosen, self._tables.pod_sets()):
+        texts_by_members: dict[tuple[Demand, ...], list[str]] = {}
+        for pods in self._sets():
             if self._effort.is_over:
                 break
-            for core in self._cores(
-                [demand for demand in self._near(pods) if demand.holds_for(pods)]
+            for members in self._minimal_groups(
+                [demand for demand in self._candidates(pods) if demand.holds_for(pods)]
             ):
-                texts_by_core.setdefault(core, []).append(pods.text)
-        for core, texts in texts_by_core.items():
+                texts_by_members.setdefault(members, []).append(pods.text)
+        for members, texts in texts_by_members.items():
             # A policy's own pods are named only if they are not the pods of a listed set.
             words = [text for text in texts if not text.startswith("that policy")]
             listed = texts[:1] if texts[0] == ALL_RUN_PODS.text else words or texts
-            yield from self._chosen_one(core, listed)
+            yield from self._if_chosen(members, listed)
 
-    def _concerns_chosen(self, pods: PodSet) -> bool:
-        """Return whether one of the chosen holds for the pods; of many, each is evaluated later.
-        Also, once nothing is left to spend."""
-        if len(self._chosen) >= _POLICIES_EVALUATED_FIRST or not self._effort.spend(
-            self._work_to_match
+    def _sets(self) -> Iterator[PodSet]:
+        """Yield the sets of pods for which one of the chosen holds.
+
+        All of them if the chosen are many, each of which is evaluated later, and once nothing is
+        left to spend.
+        """
+        if len(self._chosen) >= _POLICIES_EVALUATED_FIRST:
+            yield from self._tables.pod_sets()
+            return
+        demands = list(self._chosen.values())
+        work, spend = self._match_work, self._effort.spend
+        for pods in self._tables.pod_sets():
+            if not spend(work):
+                yield pods
+                continue
+            for demand in demands:
+                # Of most sets the match alone tells.
+                policy = demand.policy
+                if (policy.match.covers(pods.reach) or policy is pods.policy) and (
+                    demand.holds_for(pods)
+                ):
+                    yield pods
+                    break
+
+    def _if_chosen(self, members: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
+        if any(demand.policy in self._chosen for demand in members) and self._effort.spend(
+            _steps(members)
         ):
-            return True
-        return any(demand.holds_for(pods) for demand in self._chosen.values())
+            yield Rejecting(_in_order(members), tuple(texts))
 
-    def _chosen_one(self, core: Sequence[Demand], texts: Sequence[str]) -> Iterator[Rejecting]:
-        if any(demand.policy in self._chosen for demand in core) and self._effort.spend(
-            _steps(core)
-        ):
-            yield Rejecting(_in_order(core), tuple(texts))
-
-    def _near(self, pods: PodSet) -> Sequence[Demand]:
+    def _candidates(self, pods: PodSet) -> Sequence[Demand]:
         """Return the policies that may hold for all of these pods, by name: those that match one.
 
         By name: of several that contradict, a change of priority shall not choose others.
         """
-        size = pods.policy.work_to_match if pods.policy else 1
+        size = pods.policy.match_work if pods.policy else 1
         steps = _STEPS_OF_A_SEARCH * size + self._tables.match_steps
         if not self._effort.spend(steps) or pods.is_empty:
             return ()
@@ -153,62 +171,64 @@ class _Search:
             names = (self._policies[at].name for at in self._tables.matching(pods.example))
             candidates = [self._demands[name] for name in sorted(names) if name in self._demands]
         if not self._effort.spend(
-            sum(demand.policy.work_to_match + size - 1 for demand in candidates)
+            sum(demand.policy.match_work + size - 1 for demand in candidates)
         ):
             return ()
         return candidates
 
-    def _cores(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
+    def _minimal_groups(self, group: Sequence[Demand]) -> Iterator[tuple[Demand, ...]]:
         """Yield a minimal group for each policy that contradicts those before it: a pair, if
-        possible. Of many policies, each is compared with the first for one of its tokens."""
+        possible. Of many policies, each is compared with the first for one of its conflict_keys."""
         few = len(group) <= _MAX_POLICIES
         if len(group) < 2 or (few and not self._contradict(group)):
             return
         kept: list[Demand] = []
         first: dict[str, Demand] = {}
         for demand in group:
-            rivals = kept if few else dict.fromkeys(first[t] for t in demand.tokens if t in first)
+            rivals = (
+                kept if few else dict.fromkeys(first[t] for t in demand.conflict_keys if t in first)
+            )
             pairs = [(rival, demand) for rival in rivals]
-            core: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
-            if core is None and few and self._contradict([*kept, demand]):
-                core = self._least([*kept, demand])
-            if core:
-                yield core
+            members: tuple[Demand, ...] | None = next(filter(self._contradict, pairs), None)
+            if members is None and few and self._contradict([*kept, demand]):
+                members = self._minimal_group([*kept, demand])
+            if members:
+                yield members
                 continue
             kept.append(demand)
-            first = {**dict.fromkeys(demand.tokens, demand), **first}
+            first = {**dict.fromkeys(demand.conflict_keys, demand), **first}
 
-    def _least(self, group: list[Demand]) -> tuple[Demand, ...]:
+    def _minimal_group(self, group: list[Demand]) -> tuple[Demand, ...]:
         for demand in [*group]:
             others = [other for other in group if other is not demand]
             if self._contradict(others):
                 group = others
         return tuple(group)
 
-    def _contradict(self, some: Sequence[Demand]) -> bool:
+    def _contradict(self, group: Sequence[Demand]) -> bool:
         """Return whether the requirements of these contradict each other."""
-        some = _in_order(some)
-        is_contradictory = self._known.get(some)
+        group = _in_order(group)
+        is_contradictory = self._known.get(group)
         if is_contradictory is None:
-            if not self._effort.spend(_steps(some)):
+            if not self._effort.spend(_steps(group)):
                 return False
-            is_contradictory = self._known[some] = _are_contradictory(some)
+            is_contradictory = self._known[group] = _are_contradictory(group)
         return is_contradictory
 
 
-def _steps(some: Sequence[Demand]) -> int:
-    work = _STEPS_OF_A_FOLD * sum(demand.policy.work for demand in some)
-    return work + fold_steps(demand.policy for demand in some)
+def _steps(group: Sequence[Demand]) -> int:
+    work = _STEPS_OF_A_FOLD * sum(demand.policy.fold_work for demand in group)
+    return work + fold_steps(demand.policy.condition for demand in group)
 
 
-def _are_contradictory(some: tuple[Demand, ...]) -> bool:
+def _are_contradictory(group: tuple[Demand, ...]) -> bool:
     # Of two it is remembered for the next set: most of its policies are in this one.
-    first, *others = some
+    first, *others = group
     if len(others) != 1:
-        return bool(_folded(some).contradictions)
+        return bool(_folded(group).contradictions)
     is_contradictory = first.contradicted.get(others[0])
     if is_contradictory is None:
-        is_contradictory = first.contradicted[others[0]] = bool(_folded(some).contradictions)
+        is_contradictory = first.contradicted[others[0]] = bool(_folded(group).contradictions)
     return is_contradictory
 
 
@@ -240,7 +260,7 @@ def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
     demand_by_name = {}
     for policy in sorted(requiring, key=lambda policy: policy.name):
         listed = enumerate(policy.requirements)
-        sure = tuple([at for at, located_setting in listed if is_sure(located_setting.setting)])
+        sure = tuple([at for at, located in listed if is_sure(located.setting)])
         if policy.enforced and sure:
             if sure not in policy.demands:
                 policy.demands[sure] = _demand(policy, [policy.requirements[at] for at in sure])
@@ -251,22 +271,20 @@ def demands(policies: Sequence[Policy]) -> dict[str, Demand]:
 def _demand(policy: Policy, sure: Sequence[LocatedSetting]) -> Demand:
     # Prefer and Prevent contradict each other, though Prefer limits no nodes.
     classes = {
-        located_setting.setting.field
-        for located_setting in sure
-        if isinstance(located_setting.setting, CapacitySetting)
+        located.setting.field for located in sure if isinstance(located.setting, CapacitySetting)
     }
-    tokens = {
-        token
-        for located_setting in sure
-        for token in located_setting.rivals or {located_setting.setting.field}
+    conflict_keys = {
+        conflict_key
+        for located in sure
+        for conflict_key in located.conflict_keys or {located.setting.field}
     }
-    return Demand(policy, tuple(sure), frozenset(tokens | classes))
+    return Demand(policy, tuple(sure), frozenset(conflict_keys | classes))
 
 
-def _in_order(some: Iterable[Demand]) -> tuple[Demand, ...]:
-    return tuple(sorted(some, key=lambda demand: demand.policy.order))
+def _in_order(group: Iterable[Demand]) -> tuple[Demand, ...]:
+    return tuple(sorted(group, key=lambda demand: demand.policy.order))
 
 
-def _folded(some: Sequence[Demand]) -> Bundle:
-    names = [demand.policy.name for demand in some]
-    return fold(names, [located.setting for demand in some for located in demand.settings])
+def _folded(group: Sequence[Demand]) -> Bundle:
+    names = [demand.policy.name for demand in group]
+    return fold(names, [located.setting for demand in group for located in demand.settings])

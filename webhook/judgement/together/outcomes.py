@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
 from webhook.evaluation.plugins import UNREAD
 from webhook.evaluation.pod_faults import PodFaults
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import MutableMapping, Sequence
 
     from webhook.evaluation.plugins import PluginInputs
     from webhook.judgement.together.policy_view import Policy
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 REJECTED: Final = "rejected"
 LACKS_NODE: Final = "no node"
+# The faults of a placement, the gravest first; all others are refusals by the API server.
+PLACEMENT_FAULTS: Final = (REJECTED, LACKS_NODE)
 Line: TypeAlias = "tuple[str, str, str, Outcome]"
 
 
@@ -36,7 +38,11 @@ class PodOutcome(NamedTuple):
     @property
     def refusals(self) -> frozenset[str]:
         """Why the API server refuses it."""
-        return self.faults - {REJECTED, LACKS_NODE}
+        return self.faults.difference(PLACEMENT_FAULTS)
+
+    def if_taking_part(self, policies: Sequence[Policy]) -> Self | None:
+        """Return it, if all of these policies take part in it."""
+        return self if self.policies.issuperset(policy.name for policy in policies) else None
 
 
 class OutcomesAlone:

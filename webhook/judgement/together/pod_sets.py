@@ -40,7 +40,9 @@ class PodSet:
     @cached_property
     def example(self) -> Subject | None:
         """A pod that is in it; None if none is found."""
-        return find_subject([WantedBlock(self.match)], self.policy.unwanted if self.policy else ())
+        return find_subject(
+            [WantedBlock(self.match)], self.policy.exclude_blocks if self.policy else ()
+        )
 
 
 ALL_RUN_PODS: Final = PodSet("of every run", _EMPTY, MatchedPods(_EMPTY))
@@ -60,17 +62,19 @@ def sets_by_value(policy: Policy) -> Iterator[tuple[Value, PodSet]]:
                 (field.name, value),
                 PodSet(f"of {field.noun} {value}", value_match, MatchedPods(value_match)),
             )
-    if match.coordinator is not None:
-        value_match = Match(coordinator=match.coordinator)
-        who = "that leads its run" if match.coordinator else "that does not lead its run"
-        yield ("coordinator", match.coordinator), PodSet(who, value_match, MatchedPods(value_match))
+    for field in FIELDS:
+        flag = getattr(match, field.name) if field.form == "flag" else None
+        if flag is not None:
+            value_match = _EMPTY.model_copy(update={field.name: flag})
+            who = f"that {field.flags[0] if flag else field.flags[1]}"
+            yield (field.name, flag), PodSet(who, value_match, MatchedPods(value_match))
 
 
 def matched_set(policy: Policy) -> PodSet:
     """Return the pods that a policy matches, or for which its rollout enforces it."""
     verb = "is enforced for" if policy.rollout else "matches"
-    reach = MatchedPods(policy.bound) if policy.rollout else policy.match
-    return PodSet(f"that policy {policy.name!r} {verb}", policy.bound, reach, policy)
+    reach = MatchedPods(policy.enforced_match) if policy.rollout else policy.match
+    return PodSet(f"that policy {policy.name!r} {verb}", policy.enforced_match, reach, policy)
 
 
 def all_sets(policies: Sequence[Policy]) -> Iterator[PodSet]:
@@ -78,7 +82,7 @@ def all_sets(policies: Sequence[Policy]) -> Iterator[PodSet]:
     yield ALL_RUN_PODS
     values: set[Value] = set()
     for policy in policies:
-        for value, pods in policy.named_sets or sets_by_value(policy):
+        for value, pods in policy.pod_sets_by_value or sets_by_value(policy):
             if value not in values:
                 values.add(value)
                 yield pods

@@ -8,11 +8,12 @@ from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.judgement.together.effort import Effort, unfinished
 from webhook.judgement.together.everywhere import demands, rejecting
 from webhook.judgement.together.outcomes import OutcomesAlone
 from webhook.judgement.together.pod_sets import all_sets
-from webhook.judgement.together.policy_view import LIGHT, Effort, Policy, policy, unfinished
-from webhook.judgement.together.shadowed import Shadows
+from webhook.judgement.together.policy_view import LIGHT, Policy, policy
+from webhook.judgement.together.shadowed import Shadows, changed_groups
 from webhook.judgement.together.trial import Trial
 from webhook.policy.compile import shares_apart
 from webhook.policy.findings import Kind
@@ -58,12 +59,17 @@ AT_ONCE: Final = Budget(250_000, 400_000)
 IN_TIME: Final = Budget(10_000_000, 20_000_000)
 # What is left unchecked would be an answer of `fairlead check`.
 UNBOUNDED: Final = Budget(math.inf, math.inf)
+# Policies in which a set may differ from the set before, to take over what was made for that.
+_FEW_CHANGES: Final = 32
 # What depends on the nodes.
 _OF_NODES: Final = frozenset({Kind.NO_NODE, Kind.NOT_CHECKED})
 
 
 class Tables:
-    """What checks look up in a set of policies. Each is made once, when it is first used."""
+    """What checks look up in a set of policies. Each is made once, when it is first used.
+
+    What was made for the set before is taken over, if they differ in a few policies.
+    """
 
     def __init__(
         self,
@@ -71,16 +77,35 @@ class Tables:
         whole: PolicySet,
         nodes: DifferentNodes,
         outcomes: OutcomesAlone,
+        before: Tables | None = None,
     ) -> None:
         self._policies = policies
         self._whole = whole
         self._nodes = nodes
         self.outcomes = outcomes
+        self.places = dict(zip(policies, range(len(policies)), strict=True))
+        if before is not None:
+            self._take_over(before)
+
+    def _take_over(self, before: Tables) -> None:
+        new = [policy for policy in self._policies if policy not in before.places]
+        gone = [policy for policy in before.places if policy not in self.places]
+        if len(new) + len(gone) > _FEW_CHANGES:
+            return
+        made = before.__dict__
+        if "match_steps" in made:
+            self.match_steps = before.match_steps + _match_steps(new) - _match_steps(gone)
+        if "shadows" in made:
+            self.shadows = Shadows(new, before.shadows, gone)
+        if "by_conflict_key" in made:
+            self.by_conflict_key = changed_groups(
+                before.by_conflict_key, _conflict_keys_of(new), _conflict_keys_of(gone)
+            )
 
     @cached_property
     def match_steps(self) -> int:
         """The steps of `matching`, beyond those of small policies."""
-        return 3 * sum([len(policy.match_text) // LIGHT for policy in self._policies])
+        return _match_steps(self._policies)
 
     def matching(self, pod: Subject) -> Sequence[int]:
         """Return the positions of the policies that match, in their order."""
@@ -101,23 +126,19 @@ class Tables:
         return all_sets([policy for policy in self._policies if not policy.contradictory])
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
+    def positions(self) -> Mapping[str, int]:
         """The positions of policies by name."""
         return {policy.name: at for at, policy in enumerate(self._policies)}
 
     @cached_property
-    def by_token(self) -> Mapping[str, Sequence[int]]:
-        """The positions of policies by what others must have in common with them to conflict."""
-        places_by_token: dict[str, list[int]] = {}
-        for at, candidate in enumerate(self._policies):
-            for token in candidate.tokens:
-                places_by_token.setdefault(token, []).append(at)
-        return places_by_token
+    def by_conflict_key(self) -> dict[str, list[Policy]]:
+        """The policies by what others must have in common with them to conflict."""
+        return changed_groups({}, _conflict_keys_of(self._policies))
 
     @cached_property
-    def of_nodes(self) -> Sequence[int]:
-        """The positions of policies that limit nodes or tolerate taints."""
-        return [at for at, policy in enumerate(self._policies) if policy.concerns_nodes]
+    def concerning_nodes(self) -> Sequence[Policy]:
+        """The policies that limit nodes or tolerate taints."""
+        return [policy for policy in self._policies if policy.concerns_nodes]
 
     @cached_property
     def node_keys(self) -> frozenset[str]:
@@ -130,6 +151,14 @@ class Tables:
     def different(self, nodes: Sequence[Node]) -> list[Node]:
         """Return one of all nodes that no policy and no class can tell apart."""
         return self._nodes.among(nodes, self.node_keys)
+
+
+def _conflict_keys_of(policies: Iterable[Policy]) -> Iterator[tuple[str, Policy]]:
+    return ((key, policy) for policy in policies for key in policy.conflict_keys)
+
+
+def _match_steps(policies: Iterable[Policy]) -> int:
+    return 3 * sum([len(policy.match_text) // LIGHT for policy in policies])
 
 
 class DifferentNodes:
@@ -189,6 +218,7 @@ class Memory:
         self._compiler = Compiler()
         self._nodes = DifferentNodes()
         self._outcomes = OutcomesAlone()
+        self._tables: Tables | None = None
 
     def prepare(
         self,
@@ -199,8 +229,10 @@ class Memory:
         """Return the policies of the documents, without those of unknown classes."""
         unchanged = self._known if classes == self._classes else {}
         listed = [
-            unchanged.get(id(document)) or self._policies_of(document, classes)
-            for document in documents
+            shares or self._policies_of(document, classes)
+            for shares, document in zip(
+                map(unchanged.get, map(id, documents)), documents, strict=True
+            )
         ]
         policies_by_document = {shares.name: shares for shares in listed if shares}
         self._known = {id(shares.document): shares for shares in policies_by_document.values()}
@@ -210,7 +242,8 @@ class Memory:
         whole = PolicySet(
             [policy.model for policy in policies], classes, "", compiler=self._compiler
         )
-        tables = Tables(policies, whole, self._nodes, self._outcomes)
+        tables = Tables(policies, whole, self._nodes, self._outcomes, self._tables)
+        self._tables = tables
         return Prepared(policies, policies_by_document, whole, inputs, tables)
 
     def _policies_of(
@@ -243,7 +276,7 @@ def warnings(given: Prepared, nodes: Sequence[Node] | None, budget: Budget) -> l
 
 def faults(given: Prepared) -> list[Finding]:
     """Return only the errors with which a stored set still serves."""
-    findings = [finding for policy in given.policies for finding in policy.own_findings]
+    findings = [finding for policy in given.policies for finding in policy.findings]
     groups = rejecting(given, frozenset(given.policies), AT_ONCE.for_proofs())
     findings += [group.finding() for group in groups]
     return sorted(finding for finding in findings if finding.is_fault)
@@ -285,10 +318,10 @@ def _findings(
     if not chosen:
         return []
     shadows = given.tables.shadows
-    pairs = [(policy, finding) for policy in chosen for finding in policy.own_findings]
-    pairs += [pair for policy in chosen for pair in shadows.over(policy)]
+    pairs = [(policy, finding) for policy in chosen for finding in policy.findings]
+    pairs += [pair for policy in chosen for pair in shadows.findings_about(policy)]
     if others:
-        pairs += [pair for policy in chosen for pair in shadows.under(policy)]
+        pairs += [pair for policy in chosen for pair in shadows.findings_because_of(policy)]
     findings = _of_all_shares(given.by_document, pairs)
     # A setting that reaches no pod has no further findings.
     dead = {

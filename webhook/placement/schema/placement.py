@@ -1,10 +1,11 @@
 """The model of a placement."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeVar, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
+from webhook.dns_names import MAX_SUBDOMAIN, is_subdomain
 from webhook.placement.capacity import MODES, Mode
 from webhook.placement.fallback import MOST_DISRUPTIONS
 from webhook.placement.fields import BY_NAME, is_empty
@@ -17,17 +18,23 @@ from webhook.placement.schema.scheduling import (
 )
 from webhook.placement.schema.security import PodSecurityContext
 from webhook.placement.schema.syntax import (
+    KEY_PATTERN,
+    MAX_KEY,
+    MAX_LISTED,
     AnnotationKey,
     LabelKey,
     LabelValue,
     ObjectName,
     TaintKeys,
+    label_value_fault,
+    qualified_name_fault,
     span,
 )
-from webhook.strict import Problem, Strict, distinct, enum_field, optional
+from webhook.strict import Problem, Strict, check, distinct, enum_field, optional, quoted
 
 _ALL: Final = 100
 MAX_PATTERNS: Final = 64
+MAX_FROM: Final = 16
 _CAPACITY: Final = (
     "The pod's modes of capacity classes. Defaults apply unless the pod requests a mode of the "
     "class itself. Overrides apply, and remove what contradicts them. Requirements reject a "
@@ -285,6 +292,50 @@ class PlacementModel(Strict):
         return all(is_empty(getattr(self, name)) for name in given)
 
 
+class _FromNamespace(Strict):
+    """A value that a label of the pod's namespace gives."""
+
+    namespace_label: LabelKey = Field(
+        description="The label of the pod's namespace whose value is used."
+    )
+    default: Annotated[LabelValue, Field(min_length=1)] | None = optional(
+        "The value if the namespace does not have the label, or has it without a value. Without "
+        "this, defaults leave the entry out; overrides and requirements reject the pod."
+    )
+
+
+class NodeSelectorFrom(_FromNamespace):
+    """A nodeSelector key whose value is a label of the pod's namespace."""
+
+    key: LabelKey = Field(description="The label of the node.")
+
+
+class TolerationFrom(_FromNamespace):
+    """A toleration whose value is a label of the pod's namespace."""
+
+    key: LabelKey = Field(description="The taint's key.")
+    effect: Effect = Field(description="The taint's effect.")
+
+
+def _one_entry_a_key(entries: list[NodeSelectorFrom]) -> list[NodeSelectorFrom]:
+    return distinct(entries, [entry.key for entry in entries], ("key",), "the key")
+
+
+def _one_entry_a_taint(entries: list[TolerationFrom]) -> list[TolerationFrom]:
+    taints = [(entry.key, entry.effect) for entry in entries]
+    return distinct(entries, taints, (), "the pair of key and effect")
+
+
+def _keys_given_twice(given: Mapping[str, Any]) -> Iterator[Problem]:
+    entries, fixed = given.get("nodeSelectorFrom"), given.get("nodeSelector")
+    for at, entry in enumerate(entries if isinstance(entries, list) else ()):
+        key = entry.get("key") if isinstance(entry, dict) else None
+        if isinstance(fixed, dict) and key in fixed:
+            yield Problem(
+                ("nodeSelectorFrom", at, "key"), "is in nodeSelector too: keep one of the two"
+            )
+
+
 _Capacities: TypeAlias = Annotated[list[PolicyCapacity], AfterValidator(_one_setting_a_class)]
 
 
@@ -296,6 +347,18 @@ class PolicyPlacement(PlacementModel):
         _CAPACITY
     )
 
+    node_selector_from: (
+        Annotated[
+            list[NodeSelectorFrom], Field(max_length=MAX_FROM), AfterValidator(_one_entry_a_key)
+        ]
+        | None
+    ) = optional("nodeSelector keys with a label of the pod's namespace as their value.")
+    tolerations_from: (
+        Annotated[
+            list[TolerationFrom], Field(max_length=MAX_FROM), AfterValidator(_one_entry_a_taint)
+        ]
+        | None
+    ) = optional("Tolerations (operator Equal) with a label of the pod's namespace as their value.")
     split: Annotated[list[SplitShare], Field(min_length=1, max_length=16)] | None = optional(
         "Capacity by share of each role's replicas, in the order of their indexes: "
         "first the shares with count, then those with percent, then one with the rest. A pod "
@@ -312,6 +375,7 @@ class PolicyPlacement(PlacementModel):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _split_problems(given)
+        yield from _keys_given_twice(given)
 
 
 class Defaults(PolicyPlacement):
@@ -365,8 +429,75 @@ class AllowedTolerations(Strict):
     )
 
 
+JudgedField: TypeAlias = Literal[
+    "nodeSelector", "priorityClassName", "schedulerName", "runtimeClassName"
+]
+_KEYED: Final = "nodeSelector"
+
+
+_Value = Annotated[
+    str,
+    check(
+        lambda text: not label_value_fault(text) or is_subdomain(text),
+        lambda text: f"{quoted(text)} is neither a label value nor the name of an object",
+    ),
+    WithJsonSchema({"type": "string", "pattern": "^[-A-Za-z0-9_.]*$", "maxLength": MAX_SUBDOMAIN}),
+]
+
+
+# Empty in a stored object: the keys of a list that server-side apply merges have a default.
+_KeyOrNone = Annotated[
+    str,
+    check(
+        lambda text: not text or not qualified_name_fault(text),
+        lambda text: f"{quoted(text)} is not a label key: {qualified_name_fault(text)}",
+    ),
+    WithJsonSchema(
+        {"type": "string", "pattern": f"^({KEY_PATTERN.strip('^$')})?$", "maxLength": MAX_KEY}
+    ),
+]
+
+
+class AllowedValues(Strict):
+    """The values that a pod's author may give a field."""
+
+    field: JudgedField = Field(description="The field of the pod's spec.")
+    key: _KeyOrNone = Field(
+        default="", description="The key in nodeSelector; no other field has one."
+    )
+    one_of: list[_Value] = Field(
+        min_length=1, max_length=MAX_LISTED, description="The allowed values."
+    )
+    stated: bool = Field(
+        default=False,
+        description="Reject a pod whose author says nothing about the field. By default, such a "
+        "pod passes.",
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Require a key where the field has keys, and nowhere else."""
+        field, key = given.get("field"), given.get("key")
+        if field == _KEYED and not key:
+            yield Problem(("key",), f"is required: the key in {_KEYED}")
+        elif field in get_args(JudgedField) and field != _KEYED and key:
+            yield Problem(("key",), f"{field} has no keys; remove it")
+
+
+def _one_list_a_field(listed: list[AllowedValues]) -> list[AllowedValues]:
+    keys = [(item.field, item.key) for item in listed]
+    return distinct(listed, keys, (), "the field")
+
+
 class Requirements(PlacementSettings):
     """The placement fields of requirements."""
+
+    values: Annotated[list[AllowedValues], AfterValidator(_one_list_a_field)] | None = optional(
+        "The values that authors may choose among. A pod with another value is rejected. Values "
+        "that policies set are always allowed.",
+        min_length=1,
+        max_length=MAX_LISTED,
+    )
 
     allowed_tolerations: AllowedTolerations | None = optional(
         "The tolerations that pods may have of their own. A pod with another one is rejected. If "

@@ -63,6 +63,11 @@ class LabelSelector(Strict):
     )
 
     @property
+    def keys(self) -> list[str]:
+        """The keys that it names."""
+        return [*(self.match_labels or ()), *(item.key for item in self.match_expressions or ())]
+
+    @property
     def is_empty(self) -> bool:
         return not self.match_labels and not self.match_expressions
 

@@ -5,7 +5,7 @@ Source: k8s.io/apimachinery/pkg/util/validation; of times RFC 3339, to the secon
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
@@ -60,6 +60,10 @@ IS_NO_MOMENT: Final = (
     "2026-12-01T18:00:00+01:00"
 )
 _form = re.compile(MOMENT_PATTERN, re.ASCII)
+# The syntax of resource.Quantity (k8s.io/apimachinery): a number with a suffix.
+_NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_QUANTITY = rf"^[+-]?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?{_NUMBER}))?$"
+_quantity_text = re.compile(_QUANTITY, re.ASCII)
 
 
 def qualified_name_fault(text: str) -> str:
@@ -201,6 +205,23 @@ WindowsUserName = Annotated[
 ]
 ObjectName = Annotated[
     str, _checked("an object's name", _subdomain_fault), _schema(SUBDOMAIN, MAX_SUBDOMAIN)
+]
+
+
+def _quantity(value: object) -> object:
+    if isinstance(value, float):
+        raise own_error(f"write {value} in quotes, or as {value * 1000:g}m")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise own_error("want a quantity: a whole number, or text such as 500m or 16Gi")
+    if isinstance(value, str) and not _quantity_text.fullmatch(value):
+        raise own_error(f"{quoted(value)} is not a quantity, such as 4, 500m or 16Gi")
+    return value
+
+
+Quantity: TypeAlias = Annotated[
+    str | int,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": _QUANTITY}]}),
 ]
 
 

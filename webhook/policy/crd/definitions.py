@@ -18,6 +18,7 @@ from webhook.crd.definition import (
     placement_lists,
 )
 from webhook.dns_names import MAX_SUBDOMAIN
+from webhook.placement.schema.placement import MAX_FROM
 from webhook.placement.schema.syntax import COUNTED_KEY_PATTERN, KEY_PATTERN, MAX_LISTED
 from webhook.policy.crd.policy_rules import RULES
 from webhook.policy.model import PARTS
@@ -120,6 +121,9 @@ LISTS: Final[Lists] = {
     **placement_lists(*_PLACEMENTS),
     **{at: {"maxProperties": MAX_LISTED} for at in _MAPPINGS},
     **{at: {"maxItems": MAX_LISTED} for at in _KEY_LISTS},
+    ("Requirements", "values"): list_by_keys(MAX_LISTED, "field", "key"),
+    **{(name, "nodeSelectorFrom"): list_by_keys(MAX_FROM, "key") for name in _PLACEMENTS},
+    **{(name, "tolerationsFrom"): list_by_keys(MAX_FROM, "key", "effect") for name in _PLACEMENTS},
     ("PolicySpec", "exclude"): {"maxItems": MAX_LISTED},
     ("ExceptionSpec", "policies"): {"x-kubernetes-list-type": "set"},
     # Longer than any valid timestamp, so that a rule with a message reports values a little too

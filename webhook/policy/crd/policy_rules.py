@@ -122,6 +122,15 @@ FORMS: Final[Mapping[str, tuple[Rule, ...]]] = {
     "PolicyCapacity.class": (_OBJECT_NAME,),
     "SplitShare.class": (_OBJECT_NAME,),
     "Toleration.key": (_KEY,),
+    **{
+        f"{name}.{field}": (rule,)
+        for name in ("NodeSelectorFrom", "TolerationFrom")
+        for field, rule in (
+            ("key", _KEY),
+            ("namespaceLabel", _KEY),
+            ("default", _LABEL_VALUE),
+        )
+    },
     "TopologySpreadConstraint.topologyKey": (_KEY,),
     "PodAffinityTerm.topologyKey": (_KEY,),
     "Shape.labels": (_LABEL_VALUE,),
@@ -224,6 +233,12 @@ _SPLIT: Final = (
         at=".split",
     ),
 )
+_FROM_NAMESPACE: Final = Rule(
+    "!has(self.nodeSelectorFrom) || !has(self.nodeSelector)"
+    " || !self.nodeSelectorFrom.exists(e, e.key in self.nodeSelector)",
+    "a key is in nodeSelector too: keep it in one of the two",
+    at=".nodeSelectorFrom",
+)
 _ONE_SPLIT: Final = Rule(
     "[has(self.requirements) && has(self.requirements.split),"
     " has(self.overrides) && has(self.overrides.split),"
@@ -283,12 +298,22 @@ _OWN: Final[Mapping[str, tuple[Rule, ...]]] = {
     names.POLICY_KIND: (_NAMED,),
     "PolicySpec": (_PARTS, _ROLLED_OUT, _ONE_SPLIT),
     "PolicySpec.exclude": (_EXCLUDES,),
-    "Defaults": (*_own_keys(), *_SPLIT),
-    "PlacementSettings": (*_own_keys(), *_SPLIT),
-    "Requirements": (*_own_keys(), *_SPLIT),
+    "Defaults": (*_own_keys(), *_SPLIT, _FROM_NAMESPACE),
+    "PlacementSettings": (*_own_keys(), *_SPLIT, _FROM_NAMESPACE),
+    "Requirements": (*_own_keys(), *_SPLIT, _FROM_NAMESPACE),
     "SplitShare": (*_SHARE, _GIVES_UP),
     "PolicyCapacity": (*PLACEMENT["CapacitySetting"], _GIVES_UP),
     "Fallback": _FALLBACK,
+    "RequestRange": (
+        Rule("has(self.atLeast) || has(self.atMost)", "needs a bound: give atLeast or atMost"),
+    ),
+    "AllowedValues": (
+        Rule(
+            "(self.field == 'nodeSelector') == (size(self.key) > 0)",
+            "nodeSelector needs a key, and no other field has one: add or remove it",
+            at=".key",
+        ),
+    ),
     "CapacityClassSpec.lostAfter": _span("1m"),
     "Illness.lasts": _span("0s"),
     "Fallback.within": _span("1m"),

@@ -16,7 +16,7 @@ from webhook.evaluation.templates import templates_of
 from webhook.evaluation.world import labels_of
 from webhook.identity import identify
 from webhook.questions.live.live_objects import Discovery, as_object
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.workloads.by_kind import KINDS
 from webhook.workloads.object import ANSWERED, Object, from_answer
 from webhook.workloads.stored_pod import as_admitted

@@ -140,7 +140,7 @@ def outcome_of(
         ComparedSet(source, policy_set.hash, len(policy_set.policies))
         for source, policy_set in (old, new)
     )
-    answer = answer_of(report.pods, nodes, notes, unknown)
+    answer = answer_of(report, nodes, notes, unknown)
     return Outcome(answer, was, now, nodes, notes, unknown, *report)
 
 
@@ -148,12 +148,15 @@ def _safe_line(text: str, most: int = _LONG) -> str:
     return fit(one_line(text), most)
 
 
-def answer_of(pods: Totals, nodes: int | None, notes: Sequence[str], unknown: Sequence[str]) -> str:
-    """Return the number of pods by kind, and what is not known of them.
+def answer_of(
+    report: Report, nodes: int | None, notes: Sequence[str], unknown: Sequence[str]
+) -> str:
+    """Return the number of pods by kind, of objects that lose room, and what is not known of them.
 
     As in `5 pods of runs: 1 newly rejected, 4 unchanged; nodes not checked; 1 unknown fact, which
     could change this`.
     """
+    pods = report.pods
     counts = {TITLES[kind]: getattr(pods, kind) for kind in KINDS}
     counts["rejected before and after"] = pods.rejected_before_and_after
     counts["unchanged"] = pods.total - pods.differing - pods.rejected_before_and_after
@@ -162,6 +165,15 @@ def answer_of(pods: Totals, nodes: int | None, notes: Sequence[str], unknown: Se
         texts = ["no change"]
     of_runs = f"{count_text(pods.total, 'pod')} of runs"
     parts = [f"{of_runs}: {', '.join(texts)}" if texts else "no pod of a run was compared"]
+    losing = {
+        (change.namespace, group.object)
+        for change in report.changes
+        if change.takes_room
+        for group in change.objects
+    }
+    if losing:
+        which = f"{count_text(len(losing), 'object')} that could before"
+        parts.append(f"{which} cannot run all pods at one time")
     parts += [NOT_CHECKED] if nodes is None and texts else []
     facts = count_text(len(unknown), "unknown fact")
     parts += [f"{facts}, which could change this"] if unknown else []

@@ -11,11 +11,11 @@ from webhook.decision.arrival import DEFAULT_TOLERATION_SECONDS
 from webhook.errors import NoSuch
 from webhook.evaluation.result import answers, result_of
 from webhook.placement import pod as pods
+from webhook.placement.capacity_setting import written_by_class
 from webhook.placement.fields import BY_NAME, FIELDS, Shape
 from webhook.placement.pod import AFFINITY_LISTS, REQUIRED_NODES
 from webhook.placement.schema.placement import SETTABLE
 from webhook.placement.schema.security import PodSecurityContext
-from webhook.placement.settings import PlacementSetting, written_by_class
 from webhook.placement.tolerations import NO_EXECUTE
 from webhook.shortening import first_few
 from webhook.strict import guess
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from webhook.decision.decision import Audited
     from webhook.evaluation.replicas import Replicas
+    from webhook.placement.placement_setting import PlacementSetting
     from webhook.placement.stamp_text import Stamp
     from webhook.policy.policy_set import PolicySet
     from webhook.questions.live.live_pods import Difference, LivePod

@@ -12,7 +12,7 @@ from webhook.evaluation.sending import NoConfiguration, nothing_sent, takes_new_
 from webhook.evaluation.world import labels_of
 from webhook.installation.manifests import CONTROLLER, INTERCEPTION, JUDGING, WEBHOOK
 from webhook.installation.object_kinds import CONFIGURATION
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from webhook.api_paths import CollectionPath, kubectl_name
 from webhook.errors import PassOver
 from webhook.questions.live.live_objects import Discovery, as_object
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.workloads.rollout import at_revision, kept_of
 from webhook.workloads.stored_pod import is_over
 

@@ -27,7 +27,7 @@ from webhook.questions.live.pod_owners import ListedPod, Owner, Owners
 from webhook.questions.live.served_policies import not_served
 from webhook.questions.offline import unknown_labels
 from webhook.questions.where import CLUSTER, Where
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.shortening import harmless, one_line, shortened
 from webhook.workloads.object import ANSWERED, Object
 from webhook.workloads.stored_pod import is_over

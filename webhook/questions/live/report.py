@@ -10,7 +10,7 @@ from webhook.decision.stamp import HASH_LENGTH
 from webhook.questions.live import focus as focusing
 from webhook.questions.live.answer_text import answer_of_live_pods, answer_of_pod
 from webhook.questions.live.missing_stamp import Why, why_unstamped
-from webhook.run.observation import controller_of
+from webhook.run.controller_reference import controller_of
 from webhook.shortening import one_line, shortened
 from webhook.text import explanation
 from webhook.text.layout import aligned, section, titled

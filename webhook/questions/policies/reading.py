@@ -17,7 +17,7 @@ from webhook.evaluation.sending import nothing_sent
 from webhook.installation.doctor.cluster_state import takes_policies_from_cluster
 from webhook.judgement.reporting.conditions import ACCEPTED, NOT_CHECKED, SATISFIABLE
 from webhook.judgement.set_judgement import Objects
-from webhook.judgement.together.policy_view import UNFINISHED
+from webhook.judgement.together.effort import UNFINISHED
 from webhook.placement.stamp_text import read_stamp
 from webhook.policy import policy_documents
 from webhook.policy.load import compiled

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from webhook.run.backends.engines import ENGINES, VARIANTS, engine_key
-from webhook.run.observation import controller_of, engine_pod, main_container, pod
+from webhook.run.controller_reference import controller_of
+from webhook.run.observation import engine_pod, main_container, pod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,15 +1,14 @@
 """The replicas of one role of a Run, and the environment of each level."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails
 
 from webhook.frameworks.native_default import native_default
 from webhook.placement.schema.placement import PlacementModel
-from webhook.placement.schema.syntax import ResourceName
+from webhook.placement.schema.syntax import Quantity, ResourceName
 from webhook.run.model.run_checks import environment_problems, index_problems
 from webhook.strict import (
     UNKNOWN_FIELD,
@@ -17,7 +16,6 @@ from webhook.strict import (
     Strict,
     distinct,
     own_error,
-    quoted,
 )
 
 RestartPolicy: TypeAlias = Literal["Never", "OnFailure", "ExitCode"]
@@ -26,31 +24,9 @@ JsonObject: TypeAlias = dict[str, Any]
 MAX_REPLICAS = 10000
 MAX_OVERRIDES = 1000
 
-# The syntax of resource.Quantity (k8s.io/apimachinery): a number with a suffix.
-_NUMBER = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-_QUANTITY = rf"^[+-]?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?{_NUMBER}))?$"
-_quantity_text = re.compile(_QUANTITY, re.ASCII)
-
 
 class Environment(PlacementModel):
     """The placement that a run, a role or a single replica requests."""
-
-
-def _quantity(value: object) -> object:
-    if isinstance(value, float):
-        raise own_error(f"write {value} in quotes, or as {value * 1000:g}m")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise own_error("want a quantity: a whole number, or text such as 500m or 16Gi")
-    if isinstance(value, str) and not _quantity_text.fullmatch(value):
-        raise own_error(f"{quoted(value)} is not a quantity, such as 4, 500m or 16Gi")
-    return value
-
-
-Quantity: TypeAlias = Annotated[
-    str | int,
-    BeforeValidator(_quantity),
-    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": _QUANTITY}]}),
-]
 
 
 def _pod_template(template: JsonObject) -> JsonObject:

@@ -210,6 +210,13 @@ class RunSpec(Strict):
         return written or FRAMEWORKS[self.framework].settings()
 
     @property
+    def elastic_from(self) -> int | None:
+        """The number of replicas with which an elastic run goes on; None: it is not elastic, or
+        another engine decides."""
+        elastic = None if self.delegated else getattr(self.settings, "elastic", None)
+        return elastic.min_replicas if elastic else None
+
+    @property
     def roles(self) -> Mapping[str, ReplicaSpec]:
         """The replicas by role, in the framework's order; one master by default."""
         if self.replicas is None:
