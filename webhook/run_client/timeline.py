@@ -41,7 +41,7 @@ _COLOURS: Final = {
 _WIDTH: Final = 900
 _BAND: Final = 22
 _TOP: Final = 18
-_HEIGHT: Final = 92
+_HEIGHT: Final = 80
 # Seconds between two marks of the axis, at least so many pixels apart.
 _STEPS: Final = (10, 30, 60, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800)
 _APART: Final = 110.0
