@@ -60,5 +60,5 @@ def test_windows_share_what_is_made_and_each_gets_what_it_lacks() -> None:
 
 def body(response: Response) -> dict[str, object]:
     """The JSON of a response."""
-    found: dict[str, object] = json.loads(response.body)
+    found: dict[str, object] = json.loads(bytes(response.body))
     return found
