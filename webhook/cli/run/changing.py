@@ -49,7 +49,7 @@ Examples:
 \b
 Exit codes:
   0  {done}
-  1  the Run is over
+  1  {no}
   2  wrong usage, no such Run, or the cluster refused or did not answer: the others are {done}
   130  ended by Ctrl-C: some may be {done}
 """
@@ -69,12 +69,13 @@ def _command(
     *,
     waiting: Change | None = None,
     in_queue: Queued | None = None,
+    no: str = "the Run is over",
 ) -> click.Command:
     """Return a command; with `waiting` it has an option to return when all is done, with `in_queue`
-    one for the Runs of queues.
+    one for the Runs of queues. no: what is wrong with a Run that cannot be changed so.
     """
     more = f"  fairlead run {name} --queued -A\n" if in_queue else ""
-    text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more)
+    text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more, no=no)
 
     @click.command(name, help=text, cls=Command)
     @several_options
@@ -241,6 +242,7 @@ start = _command(
     "They start all at once (`spec.gang`), and have paused after a try in which some replicas had "
     "no node. It is tried again now.",
     _start_now,
+    no="the Run waits for no start",
 )
 
 
