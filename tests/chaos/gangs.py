@@ -64,8 +64,8 @@ class Play:
 
     def job(self, number: int) -> None:
         """A plain Job's pod that holds a GPU for a while: it is deleted then."""
-        container = {"name": "main", "image": "example.invalid/none"}
-        container |= {"resources": {"limits": {GPU: "1"}}}
+        container: Json = {"name": "main", "image": "example.invalid/none"}
+        container["resources"] = {"limits": {GPU: "1"}}
         template: Json = {"spec": {"containers": [container], "restartPolicy": "Never"}}
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"job-{number}"}}
         self.space.create({**job, "spec": {"template": template}})
@@ -124,7 +124,8 @@ class Play:
 
 def running_for(pod: Json) -> float:
     """Seconds since the pod's program began; 0 for one that does not run."""
-    state = next(iter(pod["status"].get("containerStatuses", ())), {}).get("state", {})
+    containers: list[Json] = pod["status"].get("containerStatuses", [])
+    state = containers[0].get("state", {}) if containers else {}
     if pod["status"].get("phase") != "Running" or "running" not in state:
         return 0.0
     began = parse_time(state["running"]["startedAt"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ def space(start_module_plane: StartControlPlane, kubectl_path: Path) -> Space:
     return Space(plane, Kubectl(kubectl_path, plane.kubeconfig).within("lab"), "lab")
 
 
+def more_ended(play: Play, than: int) -> bool:
+    return len(play.ended) > than
+
+
 @pytest.mark.timeout(900)
 def test_every_gang_that_fits_becomes_whole_and_holds_nothing_for_long(space: Space) -> None:
     """No pod is there twice, and one that can never fit creates none."""
@@ -39,13 +44,13 @@ def test_every_gang_that_fits_becomes_whole_and_holds_nothing_for_long(space: Sp
         if number <= JOBS:
             play.job(number)
     for kill in range(2):
-        play.until(lambda at=kill: len(play.ended) > at, 120)  # type: ignore[misc]
+        play.until(partial(more_ended, play, kill), 120)
         space.plane.stop_component("first" if kill == 0 else f"next-{kill}")
         time.sleep(1)
         name = f"next-{kill + 1}"
         start_controller(space.plane, options=(*ALONE, "--no-policy-status"), name=name)
     done = play.until(lambda: len(play.ended) == GANGS, 600)
-    told = {run["metadata"]["name"]: run.get("status") for run in space.items(names.RUNS)}
+    told = {run["metadata"]["name"]: run.get("status", {}) for run in space.items(names.RUNS)}
     assert done, told
     assert play.longest <= WITHIN + LAG, play
     never = told["run-0"]
