@@ -59,6 +59,7 @@ ATTEMPT_VARIABLE: Final = "FAIRLEAD_ATTEMPT"
 # with the number of its first pods, above those of all tries before; a label with the name of the
 # first of them.
 RETRY_OF: Final = f"{GROUP}/retry-of"
+START_NOW: Final = f"{GROUP}/start-now"
 FIRST_ATTEMPT: Final = f"{GROUP}/first-attempt"
 FIRST_TRY: Final = f"{GROUP}/first-try"
 # Annotation of a pod of a Run: what happened to its replica before. Only the controller's own user
