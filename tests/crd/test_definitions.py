@@ -244,7 +244,7 @@ def test_every_message_says_the_cure() -> None:
             RUN,
             "flrun",
             ["Phase", "Framework", "Replicas", "Restarts", "Age"],
-            ["Kind", "Disruptions", "Duration", "Repeated", "Message"],
+            ["Kind", "Disruptions", "Duration", "Repeated", "Gang", "Message"],
         ),
     ],
 )
