@@ -4,6 +4,7 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, bracketMatching, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 import { EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
@@ -30,6 +31,13 @@ const look = EditorView.theme({
   ".cm-tooltip": { backgroundColor: "var(--field)", color: "var(--text)", border: "1px solid var(--border)" },
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
   ".cm-completionInfo": { maxWidth: "28rem" },
+  ".cm-panels": { backgroundColor: "var(--field)", color: "var(--text)", borderColor: "var(--border)" },
+  ".cm-panel.cm-search": { fontFamily: "system-ui, sans-serif", padding: "6px 8px" },
+  ".cm-panel.cm-search input, .cm-panel.cm-search button": {
+    font: "inherit", color: "var(--text)", background: "var(--field)", border: "1px solid var(--edge)", borderRadius: "6px",
+  },
+  ".cm-searchMatch, .cm-selectionMatch": { backgroundColor: "var(--found)" },
+  ".cm-searchMatch-selected": { backgroundColor: "var(--selected)", outline: "1px solid var(--accent)" },
 });
 
 function mount(area, { schema, changed }) {
@@ -47,11 +55,12 @@ function mount(area, { schema, changed }) {
       extensions: [
         lineNumbers(), history(), drawSelection(), highlightActiveLine(), bracketMatching(), closeBrackets(),
         yaml(), syntaxHighlighting(colours), look, lintGutter(), indentUnit.of("  "),
+        search({ top: true }), highlightSelectionMatches(),
         EditorState.tabSize.of(2),
         EditorView.contentAttributes.of({ tabindex: "0", "aria-label": area.id }),
         schema ? autocompletion({ override: [completions(schema)] }) : [],
         keymap.of([
-          { key: "Tab", run: acceptCompletion }, ...closeBracketsKeymap, ...completionKeymap, ...lintKeymap,
+          { key: "Tab", run: acceptCompletion }, ...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...lintKeymap,
           ...historyKeymap, ...defaultKeymap, indentWithTab,
         ]),
         EditorView.updateListener.of((update) => update.docChanged && changed()),

@@ -7,7 +7,7 @@ VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 # The releases in their order; the last one is this one. And the one that a cluster may be rolled
-# back to by default: the one before, but none before 0.2.0 is published (decision 141).
+# back to by default: the one before, but none before 0.2.0 is published (decision 137).
 RELEASES: Final = ("0.1.0", "0.2.0")
 ROLLBACK_TO: Final = "0.2.0"
 

@@ -51,7 +51,9 @@ def picture() -> Picture:
             tab.set_viewport_size({"width": 1280, "height": int(min(800, end + 24))})
             shown = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
             # A third of the bytes, and no difference that a reader sees.
-            shown.quantize(64, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
+            shown.quantize(192, dither=Image.Dither.NONE).save(
+                IMAGES / f"{name}.png", optimize=True
+            )
 
     return write
 

@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import Picture
+from tests.browser.layout import faults_of_layout
 from tests.ui import served_pages
 
 POD = """\
@@ -24,6 +25,7 @@ spec: {containers: [{name: c, image: i}]}
 
 def write(tab: Page, editor: str, text: str) -> None:
     """Replace the text of an editor by the keyboard, as a paste does."""
+    tab.locator(f"#tab-{editor}").click()
     tab.locator(f"#{editor} + .editor .cm-content").click()
     tab.keyboard.press("ControlOrMeta+a")
     tab.keyboard.insert_text(text)
@@ -31,6 +33,7 @@ def write(tab: Page, editor: str, text: str) -> None:
 
 def text_of(tab: Page, editor: str) -> str:
     """The lines of an editor that are shown."""
+    tab.locator(f"#tab-{editor}").click()
     return tab.locator(f"#{editor} + .editor .cm-content").inner_text()
 
 
@@ -40,15 +43,15 @@ def test_the_answer_changes_with_the_text(tab: Page) -> None:
     group = tab.locator(".group")
     expect(group).to_have_count(1)
     expect(group).to_contain_text("Pod/p in research")
-    expect(group.locator(".squares .open")).to_have_count(4)
-    shut = group.locator(".squares .shut").first
+    expect(group.locator(".squares .yes")).to_have_count(4)
+    shut = group.locator(".squares .no").first
     expect(shut).to_have_attribute("title", re.compile("on-demand-a: .*gke-spot"))
 
 
 def test_an_error_is_marked_at_its_line_and_a_click_goes_there(tab: Page) -> None:
     """In the editor's gutter, and in the list of findings."""
     write(tab, "policies", "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementPolicy\nspec: {}\n")
-    mark = tab.locator(".marks .error a").first
+    mark = tab.locator(".marks li:has(.bad) a").first
     expect(mark).to_be_visible()
     expect(tab.locator("#policies + .editor .cm-lint-marker-error").first).to_be_visible()
     mark.click()
@@ -119,14 +122,16 @@ def test_the_change_is_compared_and_found(tab: Page) -> None:
     changed = text_of(tab, "policies").replace("mode: Constrain", "mode: Prevent")
     write(tab, "policies", changed)
     tab.get_by_role("button", name="Compare").click()
-    expect(tab.locator("main")).to_contain_text("placed differently")
-    assert tab.locator(".group").count() > 0
+    # The process that compares begins with the first comparison.
+    expect(tab.locator("main")).to_contain_text("placed differently", timeout=30_000)
+    assert tab.locator(".changed").count() > 0
     assert Axe().run(tab).response["violations"] == []
+    assert [*faults_of_layout(tab)] == []
     tab.get_by_label("Words in names").fill("nothing-of-this")
     tab.get_by_role("button", name="Find").click()
     expect(tab.locator("main")).to_contain_text("No changes with this filter")
     tab.go_back()
-    expect(tab.locator(".group").first).to_be_visible()
+    expect(tab.locator(".changed").first).to_be_visible()
     tab.go_back()
     expect(tab.locator("#answer .group").first).to_be_visible()
     assert "mode: Prevent" in text_of(tab, "policies")
@@ -147,12 +152,61 @@ def test_two_tabs_and_the_back_button(tab: Page, context: BrowserContext) -> Non
     assert "name: p," in text_of(other, "manifests")
 
 
+def test_the_worst_is_first_and_the_verdict_is_always_in_sight(tab: Page) -> None:
+    """Two panes down to 760 px; beneath, tabs, with the verdict above each of them."""
+    expect(tab.locator("#verdict")).to_contain_text("1 rejected")
+    expect(tab.locator(".group").first).to_contain_text("rejected")
+    editor = tab.locator("#policies + .editor")
+    for width, height in ((1440, 900), (960, 600), (768, 700)):
+        tab.set_viewport_size({"width": width, "height": height})
+        for part in (editor, tab.locator(".group summary").first, tab.locator("#verdict")):
+            expect(part).to_be_in_viewport()
+    tab.set_viewport_size({"width": 390, "height": 700})
+    expect(editor).to_be_in_viewport()
+    expect(tab.locator("#verdict")).to_be_in_viewport()
+    tab.get_by_role("tab", name="Answer").click()
+    expect(tab.locator(".group summary").first).to_be_in_viewport()
+    expect(tab.locator("#verdict")).to_be_in_viewport()
+    expect(editor).to_be_hidden()
+
+
+def test_a_part_that_is_opened_stays_and_a_selection_too(tab: Page) -> None:
+    """A key changes only what differs: opened groups, their content and a selection stay."""
+    closed = tab.locator("details.group:not([open])").last
+    subject = closed.get_attribute("data-key")
+    closed.locator("summary").click()
+    opened = tab.locator(f'details[data-key="{subject}"]')
+    expect(opened.locator(".squares").first).to_be_visible()
+    tab.evaluate(
+        """(key) => {
+          window.opened = document.querySelector(`details[data-key="${key}"] summary`);
+          getSelection().selectAllChildren(window.opened);
+        }""",
+        subject,
+    )
+    selected = tab.evaluate("String(getSelection())")
+    tab.evaluate("ask()")
+    tab.wait_for_function("!document.querySelector('.answer').hasAttribute('aria-busy')")
+    assert tab.evaluate("window.opened.isConnected")
+    assert tab.evaluate("String(getSelection())") == selected
+    expect(opened.locator(".squares").first).to_be_visible()
+
+
+def test_the_editor_searches(tab: Page) -> None:
+    """Also what is far below, which the browser's own search does not find."""
+    tab.locator("#policies + .editor .cm-content").click()
+    tab.keyboard.press("ControlOrMeta+f")
+    tab.keyboard.type("tensorflow-on")
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#policies + .editor .cm-searchMatch-selected")).to_be_visible()
+
+
 def test_hostile_names_are_text(tab: Page) -> None:
     """They run nothing and load nothing; the fixture fails for each script and dialog."""
     name = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     write(tab, "manifests", POD.replace("name: p", f"name: '{name}'"))
-    expect(tab.locator("#answer")).to_contain_text("<img src=x onerror=alert(1)>")
-    assert tab.locator("#answer img, #answer script").count() == 0
+    expect(tab.locator(".answer")).to_contain_text("<img src=x onerror=alert(1)>")
+    assert tab.locator("main img, main script").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -170,9 +224,17 @@ def test_axe_finds_nothing(
         tab.wait_for_selector(".group")
         assert Axe().run(tab).response["violations"] == []
         picture(tab, f"playground-{scheme}")
+        closed = tab.locator("details.group:not([open]) > summary")
+        while closed.count():
+            closed.first.click()
+        expect(tab.locator("details.group > div")).to_have_count(tab.locator(".group").count())
+        assert [*faults_of_layout(tab)] == []
+        assert Axe().run(tab).response["violations"] == []
+        tab.set_viewport_size({"width": 1500, "height": 950})
         write(tab, "policies", "kind: 1\n")
         tab.wait_for_selector(".marks")
         assert Axe().run(tab).response["violations"] == []
+        assert [*faults_of_layout(tab)] == []
     finally:
         context.close()
 

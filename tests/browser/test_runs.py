@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Picture
+from tests.browser.layout import faults_of_layout
 from tests.cluster.live_runs import create_run, run_manifest
 from tests.cluster.spaces import Space
 from tests.control_planes import StartControlPlane
@@ -61,9 +62,9 @@ def test_a_run_appears_fails_and_is_explained(tab: Page, run_space: Space) -> No
     link = tab.get_by_role("link", name="mnist")
     expect(link).to_be_visible()
     live.until_phase("Running")
-    expect(tab.locator("td .Running")).to_have_count(1)
+    expect(tab.locator("td .pill", has_text="Running")).to_have_count(1)
     link.click()
-    expect(tab.locator(".squares .Running")).to_have_count(4)
+    expect(tab.locator(".squares li:not(.waits)")).to_have_count(4)
     live.ends("worker-2", 1, message="loss is NaN")
     expect(tab.locator("pre")).to_contain_text("loss is NaN", timeout=20_000)
     expect(tab.locator("svg path")).to_have_count(1)
@@ -75,7 +76,7 @@ def test_a_square_says_what_it_waits_for(tab: Page, run_space: Space) -> None:
     """On hover, for screen readers, and in the table; the focus stays where it was."""
     create_run(run_space, "stuck", environment={"nodeSelector": {"no": "such-node"}})
     tab.get_by_role("link", name="stuck").click()
-    square = tab.locator(".squares .attention a")
+    square = tab.locator(".squares .waits a")
     expect(square).to_have_attribute("aria-label", re.compile("nodes are available"))
     square.focus()
     run_space.patch("runs", "stuck", {"metadata": {"labels": {"changed": "yes"}}})
@@ -103,12 +104,12 @@ def test_axe_finds_nothing(
     live = create_run(run_space, "mnist", framework="pytorch", replicas=replicas)
     failed = create_run(run_space, "resnet", framework="pytorch", backoffLimit=0)
     failed.until_phase("Running")
-    failed.ends("master-0", 1, message="no")
-    failed.until_phase("Failed")
     live.until_phase("Running")
-    live.ends("worker-2", 1, message="loss is NaN")
     # No webhook runs here; the page of the cluster has the pods that one has stamped.
     run_space.kubectl("annotate", "pods", "--all", f"{names.PLACEMENT}={{}}")
+    failed.ends("master-0", 1, message="no")
+    failed.until_phase("Failed")
+    live.ends("worker-2", 1, message="loss is NaN")
     context = browser.new_context(color_scheme=scheme)
     one = f"/runs/{run_space.name}/mnist"
     try:
@@ -120,12 +121,13 @@ def test_axe_finds_nothing(
             f"{one}/cost": "#live .note, #live td",
             f"{one}/master/0": "summary",
             "/cluster": "text=nodes are available",
-            "/findings": "p .error",
+            "/findings": "li .bad",
             "/change": "#old",
         }.items():
             tab.goto(served.origin + path)
             tab.locator(shown).first.wait_for()
             assert Axe().run(tab).response["violations"] == [], path
+            assert [*faults_of_layout(tab)] == [], path
             titles = {"/runs": "runs", one: "run", "/cluster": "cluster", "/findings": "findings"}
             if title := titles.get(path):
                 picture(tab, f"{title}-{scheme}")

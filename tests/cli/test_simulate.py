@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from tests.simulation.scenes import SPOT, on_spot, scenario
 from tests.wording import mentions
 from webhook.cli import fairlead
+from webhook.simulation.plot import half_width
 
 RUN = """\
 apiVersion: fairlead.dev/v1alpha1
@@ -74,6 +75,15 @@ def test_a_plot_is_an_svg() -> None:
     groups = [each.get("id") or "" for each in root.iter("{http://www.w3.org/2000/svg}g")]
     assert sum(each.startswith("legend") for each in groups) == 1
     assert sum(each.startswith("axes") for each in groups) == 2
+    text = files[0].read_text()
+    mentions(text, "prefers-color-scheme: dark", "var(--paper, ", "var(--ink, ")
+    assert sum(each.startswith("FillBetweenPolyCollection") for each in groups) == 4
+
+
+def test_an_interval_is_as_wide_as_the_proof_says() -> None:
+    """0.136 for 100 repetitions: the square root of ln(2/0.05)/200."""
+    assert round(half_width(100), 3) == 0.136
+    assert half_width(400) == half_width(100) / 2
 
 
 @pytest.mark.usefixtures("folder")

@@ -90,6 +90,25 @@ def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
     assert counts == sorted(counts, reverse=True)
 
 
+@settings(max_examples=examples(200), deadline=None)
+@given(strategies.pods(), st.lists(strategies.nodes(), max_size=6), st.data())
+def test_a_survey_of_equal_nodes_is_that_of_each(
+    pod: Json, listed: list[Json], data: st.DataObject
+) -> None:
+    """It asks one of those that are equal in what the pod asks for, and says it of all."""
+    placement, views = read_pod(pod), [nodes.parse_node(each) for each in listed]
+    copies = [
+        view._replace(name=f"{number}-{at}")
+        for number, view in enumerate(views)
+        for at in range(data.draw(st.integers(1, 3)))
+    ]
+    found = survey(placement, {}, copies)
+    conditions = {name: shut.condition for shut in found.shut for name in shut.nodes}
+    for view in copies:
+        alone = obstacle(placement, {}, view)
+        assert conditions.get(view.name) == (alone and alone.condition)
+
+
 def test_a_selector_key_is_named_with_what_the_node_has(wording: Wording) -> None:
     """The key and value that are wanted, and the value, or its absence, on the node."""
     wants = pod(nodeSelector={"pool": "ml"})

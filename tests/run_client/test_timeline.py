@@ -130,3 +130,18 @@ def test_the_nodes_of_an_incident_are_named_and_many_are_counted() -> None:
     found |= {"class": "spot", "otherNodes": ["b", "c", "d"]}
     (mark,) = timeline_of(report(startTime=after(1), incidents=[found]), at(20)).marks
     assert "mnist-worker-1 on a of class spot and b and c and 1 more:" in mark.text
+
+
+def test_a_run_whose_replicas_run_and_were_never_ready_is_not_waiting() -> None:
+    """The fourth state, beside waiting, active and down."""
+    condition = {
+        "type": "Ready",
+        "status": "False",
+        "lastTransitionTime": after(10),
+        "reason": "NotReady",
+    }
+    run = report(startTime=after(10), conditions=[condition], phase="Running")
+    assert [(each.what, each.begin, each.end) for each in timeline_of(run, at(200)).segments] == [
+        ("waiting", 0, 10),
+        ("not ready", 10, 200),
+    ]

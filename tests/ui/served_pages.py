@@ -69,10 +69,12 @@ class Page:
         finally:
             connection.close()
 
-    def evaluate(self, policies: str = "", manifests: str = "", nodes: str = "") -> Answer:
+    def evaluate(
+        self, policies: str = "", manifests: str = "", nodes: str = "", **other: Any
+    ) -> Answer:
         """Ask the playground, as its page does."""
         texts = {"policies": policies, "manifests": manifests, "nodes": nodes}
-        body = json.dumps(texts).encode()
+        body = json.dumps({**texts, **other}).encode()
         return self.ask("POST", "/playground/answer", body, headers={"origin": self.origin})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -128,3 +129,17 @@ def test_without_a_token_the_address_is_that_of_loopback() -> None:
             assert found.ask("GET", "/playground", headers={"host": host}).status == 200
         evil = found.ask("GET", "/playground", headers={"host": "evil.localhost"})
         assert evil.status == 403
+
+
+def test_files_are_kept_under_their_hash_and_pages_are_not(served: Page) -> None:
+    """A file of another hash is another file; what answers questions is stored nowhere."""
+    text = served.ask("GET", "/playground").text
+    (address,) = re.findall(r'href="(/static/page.css[^"]*)"', text)
+    compressed = {"accept-encoding": "gzip"}
+    kept = served.ask("HEAD", address, headers=compressed)
+    mentions(kept.headers["cache-control"], "immutable", "private")
+    assert kept.headers["content-encoding"] == "gzip"
+    for path in ("/static/page.css", "/static/page.css?other", "/playground", "/schema.json"):
+        assert served.ask("GET", path).headers["cache-control"] == "no-store"
+    assert served.ask("GET", "/static/nothing.js").status == 404
+    assert served.ask("GET", "/pieces").status == 404

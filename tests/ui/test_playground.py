@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.fake_clusters import paths_of
 from tests.cli.run.scripted_cluster import Cluster
@@ -19,7 +21,18 @@ from tests.ui.served_pages import Page, page
 from tests.wording import mentions
 from webhook.cli import fairlead
 from webhook.cli.demo.show import DATA
-from webhook.ui.playground import MOST_BYTES, MOST_SHOWN, Answer, Question, Texts, answer
+from webhook.policy import policy_documents
+from webhook.ui.playground import (
+    MOST_BYTES,
+    MOST_SHOWN,
+    Answer,
+    Details,
+    Group,
+    Question,
+    Texts,
+    answer,
+)
+from webhook.ui.pools import MOST_ASKED
 
 POLICIES = "\n---\n".join(
     (DATA / "policies" / name).read_text() for name in ("capacity.yaml", "policies.yaml")
@@ -37,30 +50,35 @@ def served() -> Iterator[Page]:
         yield found
 
 
-def answered(texts: Texts, before: str | None = None) -> Answer:
-    """The answer, by default without other policies before."""
-    return answer(Question(texts, texts.policies if before is None else before))
+def answered(texts: Texts, before: str | None = None, part: str = "") -> Answer:
+    """The answer, by default without other policies before, and with the first groups open."""
+    question = Question(texts, texts.policies if before is None else before, part=part)
+    if part:
+        return answer(question)
+    subjects = tuple(group.subject for group in answer(question).groups)
+    return answer(question._replace(opened=subjects))
 
 
-def only(found: Answer, subject: str) -> Answer:
-    """The answer with the groups of one object."""
-    return found._replace(groups=[each for each in found.groups if subject in each.subject])
+def only(found: Answer, subject: str) -> tuple[Group, Details]:
+    """The group of one object, with its details."""
+    (group,) = [each for each in found.groups if subject in each.subject]
+    assert group.details is not None
+    return group, group.details
 
 
 def test_the_example_has_a_pod_on_spot_with_its_nodes() -> None:
     """Its policy, the change of its template, and each node with the reason if it is shut."""
-    (group,) = only(answered(Texts(POLICIES, PODS, NODES)), "mnist-worker-0").groups
+    group, details = only(answered(Texts(POLICIES, PODS, NODES)), "mnist-worker-0")
     assert group.word == "placed"
-    mentions(group.result.answer, "workers-on-spot", "can run on ")
-    assert any(line.startswith("+") and "gke-spot" in line for line in group.diff)
-    squares = {square.name: square.why for pool in group.pools for square in pool.squares}
+    mentions(group.answer, "workers-on-spot", "can run on ")
+    assert any(sign == "+" and "gke-spot" in line for sign, line in details.diff)
+    squares = {square.name: square.why for pool in details.pools for square in pool.squares}
     assert len(squares) == 9
     assert squares["spot-a-1"] == ""
     mentions(squares["on-demand-a"], "gke-spot")
-    assert sum(pool.admitted for pool in group.pools) == len(
-        group.result.nodes.after.admitted if group.result.nodes and group.result.nodes.after else ()
-    )
-    titles = [pool.title for pool in group.pools]
+    admitted = sum(pool.admitted for pool in details.pools)
+    mentions(group.answer, f"can run on {admitted} of 9 nodes")
+    titles = [pool.title for pool in details.pools]
     assert len(set(titles)) == len(titles)
     assert any(title.startswith("spot, ") for title in titles)
 
@@ -73,8 +91,8 @@ def test_it_is_the_answer_of_the_command(served: Page) -> None:
     html = reply.json["html"]
     for group in found.groups:
         assert f"<b>{group.subject}</b>" in html
-        assert f": {group.result.answer}</summary>" in unescape(html)
-    assert html.count('class="group"') == len(found.groups)
+        assert f": {group.answer}</summary>" in unescape(html)
+    assert html.count("<details") == len(found.groups)
     assert reply.json["marks"] == []
 
 
@@ -174,10 +192,13 @@ def test_many_pods_and_nodes_are_cut_and_counted(served: Page) -> None:
     )
     found = answered(Texts("", pods, nodes))
     assert (len(found.groups), found.more) == (MOST_SHOWN, 20)
-    (pool,) = found.groups[0].pools
-    assert (len(pool.squares), pool.total, pool.more) == (MOST_SHOWN, MOST_SHOWN + 7, (7, 0))
+    details = found.groups[0].details
+    assert details is not None
+    (pool,) = details.pools
+    more = MOST_SHOWN + 7 - MOST_ASKED
+    assert (len(pool.squares), pool.total, pool.more) == (MOST_ASKED, MOST_SHOWN + 7, (more, 0))
     html = served.evaluate("", pods, nodes).json["html"]
-    mentions(html, "20 more groups", "and 7 that admit the pod")
+    mentions(html, "20 more groups", f"and {more} that admit the pod")
 
 
 def test_files_are_the_first_texts(tmp_path: Path) -> None:
@@ -211,7 +232,7 @@ def test_policies_and_nodes_of_a_cluster_are_read_beside_files(tmp_path: Path) -
         found.enter()
         text = found.ask("GET", "/playground").text
         assert found.ask("GET", "/runs").status == HTTPStatus.NOT_FOUND
-    assert "  name: n7\n" in text
+    assert "The one node counts" in text
     assert "kind: PlacementPolicy\n" in text
     assert ">kind: Job\n" in text
 
@@ -221,13 +242,42 @@ def test_the_question_is_a_policy_test_that_passes(tmp_path: Path) -> None:
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: research, labels: {a: b}}\n---\n"
     found = answered(Texts(POLICIES, namespace + PODS, NODES))
     (tmp_path / "policies.yaml").write_text(POLICIES)
-    (tmp_path / "policies.test.yaml").write_text(found.test)
+    test = answered(Texts(POLICIES, namespace + PODS, NODES), part="test").test
+    (tmp_path / "policies.test.yaml").write_text(test)
     done = CliRunner().invoke(fairlead, ["test", str(tmp_path)])
     assert done.exit_code == 0, done.output
     mentions(done.output, f"{len(found.groups)} passed")
-    assert found.test.count("runsOn") == sum(
-        each.result.result not in ("rejected", "not-a-run") for each in found.groups
+    assert test.count("runsOn") == sum(
+        each.details is not None and each.details.result.result not in ("rejected", "not-a-run")
+        for each in found.groups
     )
+
+
+def test_a_copied_test_has_cordons_classes_and_defaults(tmp_path: Path) -> None:
+    """All that decides, and is in the manifests or on the nodes: the copied test passes."""
+    objects = """
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: usual}
+globalDefault: true
+value: 7
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: fast}
+handler: fast
+scheduling: {nodeSelector: {topology.kubernetes.io/zone: europe-west4-a}}
+---
+"""
+    pods = PODS.replace("spec:", "spec:\n  runtimeClassName: fast", 1)
+    cordoned = NODES.replace("taints:", "unschedulable: true\n  taints:", 1)
+    assert cordoned != NODES
+    test = answered(Texts(POLICIES, objects + pods, cordoned), part="test").test
+    mentions(test, "unschedulable: true", "kind: RuntimeClass", "defaultPriorityClass: usual")
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    (tmp_path / "policies.test.yaml").write_text(test)
+    done = CliRunner().invoke(fairlead, ["test", str(tmp_path)])
+    assert done.exit_code == 0, done.output
 
 
 def test_a_node_that_cannot_be_read_is_left_out(served: Page) -> None:
@@ -235,24 +285,27 @@ def test_a_node_that_cannot_be_read_is_left_out(served: Page) -> None:
     broken = "kind: Pod\n---\nkind: Node\nmetadata: {name: b, labels: 3}\n---\n" + NODES
     found = answered(Texts(POLICIES, PODS, broken))
     assert [(each.editor, each.line) for each in found.marks] == [("nodes", 1), ("nodes", 3)]
-    assert found.test.count("- name: on-demand-a\n") == 1
-    assert "- name: b\n" not in found.test
+    test = answered(Texts(POLICIES, PODS, broken), part="test").test
+    assert test.count("- name: on-demand-a\n") == 1
+    assert "- name: b\n" not in test
     assert served.evaluate(POLICIES, PODS, broken).status == 200
 
 
 def test_the_change_against_the_policies_at_the_start_is_that_of_diff() -> None:
     """Who is moved, and by which field; nothing without a change, or with a set that is broken."""
     texts = Texts(POLICIES, PODS, NODES)
-    assert answered(texts).change is None
+    assert answered(texts, part="change").change is None
+    assert not answered(texts).differs
     changed = POLICIES.replace("{class: spot, mode: Constrain}", "{class: spot, mode: Prevent}")
     assert changed != POLICIES
-    change = answered(texts, changed).change
+    assert answered(texts, changed).differs
+    change = answered(texts, changed, "change").change
     assert change is not None
     mentions(change.answer, "placed differently")
     (part,) = [each for each in change.parts if "mnist-worker-0" in str(each.names)]
     assert part.change.change == "moved"
     assert any("capacity[spot]" in text for _, _, text in part.rows)
-    assert answered(texts, "kind: 1").change is None
+    assert answered(texts, "kind: 1", "change").change is None
 
 
 def test_the_page_shows_the_change(tmp_path: Path) -> None:
@@ -262,9 +315,10 @@ def test_the_page_shows_the_change(tmp_path: Path) -> None:
     with page("--policies", str(file)) as found:
         found.enter()
         changed = POLICIES.replace("{class: spot, mode: Constrain}", "{class: spot, mode: Allow}")
-        html = found.evaluate(changed, PODS, NODES).json["html"]
+        assert found.evaluate(changed, PODS, NODES).json["differs"]
+        html = found.evaluate(changed, PODS, NODES, part="change").json["html"]
         mentions(html, "Against the policies at the start", "placed differently")
-        assert "at the start" not in found.evaluate(POLICIES, PODS, NODES).json["html"]
+        assert "at the start" not in found.evaluate(POLICIES, PODS, NODES, part="change").text
 
 
 @pytest.mark.parametrize(
@@ -275,7 +329,7 @@ def test_a_text_without_a_node_is_not_a_cluster_without_nodes(nodes: str) -> Non
     found = answered(Texts(POLICIES, PODS, nodes))
     mentions(" ".join(found.notes), "not known")
     assert not any("of the 0 nodes" in mark.text for mark in found.marks)
-    admitted = [e.result.answer for e in found.groups if e.result.result != "rejected"]
+    admitted = [group.answer for group in found.groups if group.word != "rejected"]
     assert admitted
     assert all("; nodes not checked" in each for each in admitted)
 
@@ -283,6 +337,72 @@ def test_a_text_without_a_node_is_not_a_cluster_without_nodes(nodes: str) -> Non
 def test_a_pod_that_no_node_admits_is_not_called_placed() -> None:
     """With the reasons by the number of nodes."""
     changed = NODES.replace("gke-spot", "gke-none")
-    (group,) = only(answered(Texts(POLICIES, PODS, changed)), "mnist-worker-0").groups
+    found = answered(Texts(POLICIES, PODS, changed))
+    group, details = only(found, "mnist-worker-0")
     assert group.word == "no node"
-    assert sum(count for _, count in group.shut) == 9
+    assert sum(count for _, count in details.shut) == 9
+    words = [each.word for each in found.groups]
+    assert words.index("rejected") < words.index("no node") < words.index("placed")
+    assert dict(found.verdict)["no node"] == words.count("no node")
+
+
+def test_what_is_folded_is_not_sent(served: Page) -> None:
+    """The first group, the worst, is open; of others no element is sent until they are opened."""
+    first = served.evaluate(POLICIES, PODS, NODES).json["html"]
+    assert first.count("<table") > 0
+    closed = served.evaluate(POLICIES, PODS, NODES, opened=[]).json["html"]
+    assert "<table" not in closed
+    assert "squares" not in closed
+    subject = "Pod/mnist-worker-0 in research"
+    assert "squares" in served.evaluate(POLICIES, PODS, NODES, opened=[subject]).json["html"]
+
+
+def test_nodes_beside_the_texts_count_unless_the_text_has_nodes() -> None:
+    """Those of a cluster stay on the server, however many they are."""
+    beside = json.dumps(
+        [{"kind": "Node", "metadata": {"name": f"n{at}", "labels": {"a": "b"}}} for at in range(9)]
+    ).encode()
+    texts = Texts("", PODS, "# here\n")
+    with_given = answer(Question(texts, "", beside))
+    assert all("of 9 nodes" in group.answer for group in with_given.groups)
+    own = answer(Question(texts._replace(nodes="kind: Node\nmetadata: {name: a}\n"), "", beside))
+    assert all("of 1 nodes" in group.answer for group in own.groups)
+
+
+def test_a_large_set_is_answered_first_and_checked_after() -> None:
+    """What a key does not wait for has the findings of the whole check."""
+    documents = [
+        f"""apiVersion: fairlead.dev/v1alpha1
+kind: PlacementPolicy
+metadata: {{name: p{at}}}
+spec: {{match: {{}}, overrides: {{nodeSelector: {{a: "{at % 2}"}}}}}}
+"""
+        for at in range(24)
+    ]
+    texts = Texts("---\n".join(documents), PODS, NODES)
+    texts = texts._replace(
+        nodes="\n---\n".join(f"kind: Node\nmetadata: {{name: n{at}}}" for at in range(400))
+    )
+    first = answered(texts)
+    assert not first.whole
+    assert first.groups
+    assert not any("not checked" in mark.text for mark in first.marks)
+    after = answered(texts, part="findings")
+    assert after.whole
+    assert set(first.marks) < set(after.marks)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["kind: A\n", "a: [\n", "# c\n", "", "x: |\n  text\n", "\n\n"]), max_size=6
+    )
+)
+def test_parts_of_a_text_are_read_as_the_whole_is(parts: list[str]) -> None:
+    """Each document at its line: with findings at the same places."""
+    text = "---\n".join(parts)
+    whole = policy_documents.parse({"policies.yaml": text.encode()})
+    places = {(finding.line, finding.column) for finding in whole.findings}
+    found = answered(Texts(text, "", ""))
+    marks = {(mark.line, mark.column) for mark in found.marks if mark.editor == "policies"}
+    # What follows a broken document is read, too.
+    assert places <= marks or not places

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.wording import mentions
 from webhook import names
 from webhook.placement.capacity import compiled, complement, shape
 from webhook.placement.nodes import Node
-from webhook.ui.pools import PodOfRun, pod_of, pool_rows
+from webhook.ui.pools import PodOfRun, answer_of, causes_of, pod_of, pool_rows
 
 SPOT = compiled("spot", [shape({"spot": "true"}, [])], [])
 GPU = compiled("gpu", [shape({"gpu": "yes"}, [])], [])
@@ -49,10 +50,30 @@ def test_a_row_has_what_its_nodes_have_and_what_runs_request_there() -> None:
         ("spot", 2, 1, 2),
     ]
     assert rows[1].resources == [
-        ("cpu", "2", "8"),
-        ("pods", "2", "220"),
-        ("example.com/gpu", "0", "4"),
+        ("cpu", "2", "8", 0.25),
+        ("pods", "2", "220", 2 / 220),
+        ("example.com/gpu", "0", "4", 0),
     ]
+    assert [square.state for square in rows[1].squares] == ["Running", "cordoned"]
+
+
+def test_waiting_pods_are_grouped_by_their_cause() -> None:
+    """The cause of most pods first; what the scheduler says about preemption is no part of it."""
+    why = "0/3 nodes are available: 3 Insufficient cpu"
+    pods = [
+        pod("a", "")._replace(why=f"{why}. preemption: 0/3 nodes", since="2026-01-02T00:00:00Z"),
+        pod("b", "")._replace(why=f"{why}. preemption: 1/3 nodes", since="2026-01-01T00:00:00Z"),
+        pod("c", ""),
+        pod("runs", "n"),
+    ]
+    causes = causes_of(pods)
+    assert [(cause.why, cause.pods, cause.runs) for cause in causes] == [
+        (why, 2, "ns/r"),
+        ("", 1, "ns/r"),
+    ]
+    assert causes[0].first.name == "b"
+    mentions(answer_of(causes), "3 pods of runs wait for a node", "2 of them", "Insufficient cpu")
+    mentions(answer_of([]), "No pod")
 
 
 @pytest.mark.property

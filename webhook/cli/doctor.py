@@ -12,7 +12,6 @@ from webhook.cli.options import Scope, cluster_options, scope_options
 from webhook.cli.output import output_option, print_result
 from webhook.cli.short_help import Command
 from webhook.questions.completion import words_of
-from webhook.shortening import count_text
 from webhook.text.layout import hanging
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def command(
 def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield the findings, the most severe first; what could not be read, with the checks that are
     unknown because of it; passed checks; the number of findings."""
-    from webhook.installation.doctor.result import document, nothing_checked
+    from webhook.installation.doctor.result import document
 
     made = document(outcomes)
     rows = [
@@ -135,13 +134,4 @@ def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if cure:
             yield from hanging(f"cure: {cure}", _INDENT)
     yield ""
-    counts = [
-        count_text(count, word)
-        for count, word in ((made["errors"], "error"), (made["warnings"], "warning"))
-        if count
-    ]
-    limits = " in what could be read" if made["unread"] else ""
-    if not counts and nothing_checked(outcomes):
-        yield "Nothing could be checked."
-    else:
-        yield f"{' and '.join(counts)}." if counts else f"No problem found{limits}."
+    yield made["answer"]

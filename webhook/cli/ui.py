@@ -52,6 +52,7 @@ _FALLBACK: Final = (
 @scope_options("With cluster, the Runs", cluster_wide=True)
 @cluster_options
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default: any.")
+@click.option("--pieces", is_flag=True, help="Add /pieces, a page with each piece of the pages.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option(
     "--no-token",
@@ -67,6 +68,7 @@ def command(
     scope: Scope,
     kubeconfig: Kubeconfig,
     port: int,
+    pieces: bool,
     no_browser: bool,
     no_token: bool,
 ) -> None:
@@ -110,7 +112,9 @@ def command(
     reads = where and not (policies or filenames or nodes)
     if where:
         kubeconfig.ask(lambda client: client.get(VERSION))
-    texts = Texts("", _PODS, "") if reads else _texts(policies, filenames, nodes, kubeconfig)
+    texts, given_nodes = (
+        (Texts("", _PODS, ""), b"") if reads else _texts(policies, filenames, nodes, kubeconfig)
+    )
     token, name = ("", "") if no_token else (secrets.token_urlsafe(24), own_name())
     with ExitStack() as ending:
         sockets = [ending.enter_context(listener) for listener in listen(port)]
@@ -120,8 +124,14 @@ def command(
         click.echo("Ctrl-C ends it. Open this address if your browser shows no page.", err=True)
         if name:
             click.echo(_FALLBACK, err=True)
-        again = _texts_of if reads else None
-        pages = Pages(texts, kubeconfig if where else None, scope.namespace, again)
+        pages = Pages(
+            texts,
+            kubeconfig if where else None,
+            scope.namespace,
+            _texts_of if reads else None,
+            given_nodes,
+            pieces,
+        )
         guard = Guard(pages.app(), token=token, name=name)
         if not no_browser:
             guard.entered = ending.enter_context(opened_pages(address, token))
@@ -134,26 +144,33 @@ def _texts(
     filenames: Sequence[Path],
     nodes: Where | None,
     kubeconfig: Kubeconfig,
-) -> Texts:
-    """Return the texts of the files, and of the cluster; the example's without any.
+) -> tuple[Texts, bytes]:
+    """Return the texts of the files, and of the cluster, with nodes beside them; the example's
+    without any.
 
     Raises UnreadableInput, ClusterError, and WrongUsage for policies of both.
     """
+    import orjson
+
     from webhook.cli.demo.show import DATA
-    from webhook.ui.playground import Texts
+    from webhook.questions.objects import read_objects
+    from webhook.ui.playground import MOST_BYTES, Texts
 
     if not (policies or filenames or nodes):
         example = (("policies",), ("namespace.yaml", "pods.yaml"), ("nodes.yaml",))
-        return Texts(*(_joined([DATA / name for name in names]) for names in example))
+        return Texts(*(_joined([DATA / name for name in names]) for names in example)), b""
     if CLUSTER in policies and not paths_of(policies):
         text = _yaml("policies", kubeconfig.ask(_policies))
     else:
         text = _joined(paths_of(policies))
     if nodes is CLUSTER:
-        of_nodes = _yaml("nodes", kubeconfig.ask(_nodes))
+        listed_nodes = kubeconfig.ask(_nodes)
     else:
         of_nodes = _joined([nodes] if nodes else [])
-    return Texts(text, _joined(filenames), of_nodes)
+        if len(of_nodes) <= MOST_BYTES // 3:
+            return Texts(text, _joined(filenames), of_nodes), b""
+        listed_nodes = [_node(given.value) for given in read_objects([nodes])] if nodes else []
+    return Texts(text, _joined(filenames), _remark(listed_nodes)), orjson.dumps(listed_nodes)
 
 
 def _joined(paths: Sequence[Path]) -> str:
@@ -169,19 +186,31 @@ def _joined(paths: Sequence[Path]) -> str:
     return "\n---\n".join(parts) + "\n" * bool(parts)
 
 
-async def _texts_of(client: Client) -> Texts:
+async def _texts_of(client: Client) -> tuple[Texts, bytes]:
     """Return what the user may read of a cluster; a comment says what is not there, and why."""
+    import orjson
+
     from webhook.errors import ClusterError
     from webhook.shortening import one_line
     from webhook.ui.playground import Texts
 
-    texts = {}
+    texts, given_nodes = {}, b""
     for what, read in (("policies", _policies), ("nodes", _nodes)):
         try:
-            texts[what] = _yaml(what, await read(client))
+            found_objects = await read(client)
         except ClusterError as error:
             texts[what] = f"# The cluster's {what} are not here: {one_line(str(error))}\n"
-    return Texts(texts["policies"], _PODS, texts["nodes"])
+            continue
+        if what == "nodes":
+            texts[what], given_nodes = _remark(found_objects), orjson.dumps(found_objects)
+        else:
+            texts[what] = _yaml(what, found_objects)
+    return Texts(texts["policies"], _PODS, texts["nodes"]), given_nodes
+
+
+def _remark(nodes: Sequence[dict[str, Any]]) -> str:
+    count = f"{len(nodes):,} nodes count" if len(nodes) != 1 else "one node counts"
+    return f"# The {count}. They stay on the server: write Nodes here to ask about others.\n"
 
 
 async def _policies(client: Client) -> list[dict[str, Any]]:

@@ -64,6 +64,11 @@ class Side(NamedTuple):
         return self.result != "rejected"
 
     @property
+    def word(self) -> str:
+        """What happens to the pod in a word: the webhook's result, or that no node admits it."""
+        return "no node" if self.allowed and self.stranded else self.result
+
+    @property
     def stranded(self) -> bool:
         """Whether no node admits the pod, and no autoscaled class could create one."""
         return self.nodes == 0 and not self.on_demand

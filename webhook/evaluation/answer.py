@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from webhook.evaluation.surveys import Surveys
 
 # What becomes of pods, in a word, the worst first; of several pods as a text after their number.
-_WORDS: Final = {
+WORDS: Final = {
     "refused": "refused by the API server",
     "rejected": "rejected",
     "no node": "without a node",
@@ -59,9 +59,9 @@ def answer_of_all(groups: Sequence[Replicas]) -> str:
     total = sum(counts.values())
     result = count_text(total, "pod")
     if len(counts) == 1:
-        result += f" {_WORDS[word_of(groups[0])]}"
+        result += f" {WORDS[word_of(groups[0])]}"
     else:
-        texts = [f"{counts[word]:,} {text}" for word, text in _WORDS.items() if counts[word]]
+        texts = [f"{counts[word]:,} {text}" for word, text in WORDS.items() if counts[word]]
         result += f": {', '.join(texts)}"
     more = [*_at_once(groups[0], total)] if groups[0].evaluation.nodes else [NOT_CHECKED]
     return "; ".join((result, *more))

@@ -171,7 +171,9 @@ def survey_pod(
     )
     if surveys.last.admitted:
         names = frozenset(surveys.last.admitted)
-        times = {node.name: stay(final, node) for node in nodes if node.name in names}
+        times = {
+            node.name: stay(final, node) for node in nodes if node.taints and node.name in names
+        }
         evicting = {name: seconds for name, seconds in times.items() if seconds is not None}
         return surveys._replace(evicting=evicting)
     if not after or surveys.unread.what:

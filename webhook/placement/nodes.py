@@ -156,8 +156,16 @@ def survey(
     """
     admitted: list[str] = []
     shut: dict[str, list[str]] = {}
-    for node in nodes:
-        first_obstacle = (closed_to(made, node) if made else None) or obstacle(pod, requests, node)
+    kinds = nodes if isinstance(nodes, NodeKinds) else NodeKinds(nodes)
+    obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
+    asked = _asked((pod, made) if made else (pod,))
+    for node, kind in zip(kinds, kinds.numbers, strict=True):
+        get = node.labels.get
+        key = (kind, *[get(label) for label in asked]) if asked is not None else (node.name,)
+        if key not in obstacles:
+            closed = closed_to(made, node) if made else None
+            obstacles[key] = closed or obstacle(pod, requests, node)
+        first_obstacle = obstacles[key]
         if first_obstacle is None:
             admitted.append(node.name)
         else:
@@ -165,6 +173,37 @@ def survey(
     groups = [Shut(condition, tuple(names)) for condition, names in shut.items()]
     groups.sort(key=lambda group: (-len(group.nodes), group.condition))
     return Survey(tuple(admitted), tuple(groups))
+
+
+class NodeKinds(tuple[Node, ...]):
+    """Nodes; `numbers` has one for each, the same for nodes with equal taints, cordon and
+    allocatable, so that a survey asks one of those that are also equal in the labels it asks for.
+    """
+
+    numbers: tuple[int, ...]
+
+    def __new__(cls, nodes: Iterable[Node]) -> NodeKinds:
+        kinds = super().__new__(cls, nodes)
+        known_kinds: dict[tuple[Any, ...], int] = {}
+        kinds.numbers = tuple(
+            [known_kinds.setdefault(_kind_of(node), len(known_kinds)) for node in kinds]
+        )
+        return kinds
+
+
+def _kind_of(node: Node) -> tuple[Any, ...]:
+    taints = [(t.get("key"), t.get("value"), t.get("effect")) for t in node.taints]
+    room = node.allocatable
+    return (node.unschedulable, *taints, None if room is None else frozenset(room.items()))
+
+
+def _asked(pods: Sequence[PodPlacement]) -> Sequence[str] | None:
+    """Return the labels by which nodes differ for the pods; None if they ask for names, too."""
+    terms = [term for pod in pods for term in pod.required or ()]
+    if any(pod.node_name for pod in pods) or any(term.get("matchFields") for term in terms):
+        return None
+    keys = {key for pod in pods for key in (*pod.node_selector, *topology_keys(pod))}
+    return sorted(keys | set(node_affinity.keys(terms)))
 
 
 def obstacle(pod: PodPlacement, requests: Mapping[str, int], node: Node) -> Obstacle | None:

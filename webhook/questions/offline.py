@@ -17,7 +17,7 @@ from webhook.judgement.set_judgement import load_sound
 from webhook.placement import nodes as nodes_of
 from webhook.placement import pod as pods
 from webhook.placement.kueue import flavor_of
-from webhook.placement.nodes import Node, by_name
+from webhook.placement.nodes import Node, NodeKinds, by_name
 from webhook.questions.objects import (
     count_kinds,
     default_priority_class,
@@ -119,7 +119,8 @@ def unread_world(policies: PolicySet) -> World:
 
 def with_nodes(world: World, nodes: Sequence[Node] | None) -> World:
     """Return the world with these nodes; None if they are unknown."""
-    return replace(world, nodes=nodes, cluster=replace(world.cluster, node=by_name(nodes)))
+    kinds = nodes if nodes is None or isinstance(nodes, NodeKinds) else NodeKinds(nodes)
+    return replace(world, nodes=kinds, cluster=replace(world.cluster, node=by_name(nodes)))
 
 
 def with_given(base_world: World, objects: Sequence[Object], namespaces: Path | None) -> World:

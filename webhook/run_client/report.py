@@ -50,6 +50,8 @@ _FLAGS: Final = {
     "cloud.google.com/gke-spot": "spot",
     "cloud.google.com/gke-preemptible": "preemptible",
 }
+# Words for capacity that may be taken away.
+INTERRUPTIBLE: Final = ("spot", "preemptible")
 # Up to this number, nodes are read one by one; beyond it, in one list.
 _ONE_BY_ONE: Final = 12
 
@@ -84,7 +86,7 @@ class Replica:
     @property
     def fine(self) -> bool:
         """Whether it needs no attention."""
-        return self.state in ("Running", "Succeeded") and not self.note and not self.downs
+        return self.state in ("Running", "Succeeded") and not self.note
 
 
 def replicas(

@@ -98,7 +98,17 @@ def message_of(report: Report, now: datetime) -> str:
     if not report.status.observed_generation:
         return describe_unreconciled(report.created, now)
     behind = " (its last change has not been reconciled yet)" if report.behind else ""
-    return harmless(report.status.message) + behind
+    return harmless(report.status.message) + _not_ready(report) + behind
+
+
+def _not_ready(report: Report) -> str:
+    """Return how many replicas are ready, if all run and not all are."""
+    roles = report.status.replicas.values()
+    ready = sum(counts.ready for counts in roles)
+    wanted = sum(counts.desired - counts.succeeded for counts in roles)
+    if report.status.phase != "Running" or ready >= wanted:
+        return ""
+    return f"; {ready:,} of {wanted:,} are ready"
 
 
 def describe_unreconciled(created: str, now: datetime) -> str:
@@ -150,14 +160,14 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     alone = everything or len(replicas) <= _REPLICAS_WITH_A_LINE
     rows = [
         [
-            _names(group),
+            names_of(group),
             click.style(first.state, fg=_COLOURS.get(first.state)),
             nodes.pop() if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "",
             first.pool,
             first.capacity,
             note_of(first, now),
         ]
-        for group in ([[replica] for replica in replicas] if alone else _grouped(replicas, now))
+        for group in ([[replica] for replica in replicas] if alone else grouped(replicas, now))
         for first in group[:1]
         for nodes in [{replica.node for replica in group if replica.node}]
     ]
@@ -168,8 +178,8 @@ def _replicas(replicas: Sequence[Replica], now: datetime, *, everything: bool) -
     return [[row[n] for n in kept] for row in (_headings(_REPLICA_HEAD), *rows)]
 
 
-def _grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
-    """Replicas that differ in nothing but index and node, those that are not fine first."""
+def grouped(replicas: Iterable[Replica], now: datetime) -> Iterator[list[Replica]]:
+    """Yield replicas that differ in nothing but index and node, those that are not fine first."""
     groups: dict[tuple[str, ...], list[Replica]] = {}
     for replica in replicas:
         alike = (note_of(replica, now), replica.role, replica.state, replica.pool, replica.capacity)
@@ -187,7 +197,8 @@ def note_of(replica: Replica, now: datetime) -> str:
     return "; ".join(filter(None, (note, history)))
 
 
-def _names(group: Sequence[Replica]) -> str:
+def names_of(group: Sequence[Replica]) -> str:
+    """Return the replicas of a group in a few words: `worker 0-3,7`."""
     first = group[0]
     if len(group) == 1:
         return first.name

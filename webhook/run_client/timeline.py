@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,9 +17,20 @@ if TYPE_CHECKING:
 
     from webhook.run_client.report import Report
 
+# Classes of the pages' sheet, and texts.
+LEGEND: Final = (
+    ("tl active", "every replica ready"),
+    ("tl unready", "runs, not ready"),
+    ("tl down", "replicas down"),
+    ("tl waiting", "waits"),
+    ("tl", "▼ disruption"),
+    ("tl", "✕ failure"),
+    ("tl", "■ not charged yet"),
+)
 # Both readable on white and on black.
 _COLOURS: Final = {
     "waiting": "#9aa3ab",
+    "not ready": "#5b9bd0",
     "active": "#3a9d5d",
     "down": "#c98a1b",
     "Disruption": "#c98a1b",
@@ -29,7 +41,10 @@ _COLOURS: Final = {
 _WIDTH: Final = 900
 _BAND: Final = 22
 _TOP: Final = 18
-_HEIGHT: Final = 74
+_HEIGHT: Final = 80
+# Seconds between two marks of the axis, at least so many pixels apart.
+_STEPS: Final = (10, 30, 60, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800)
+_APART: Final = 110.0
 
 
 class Segment(NamedTuple):
@@ -73,8 +88,10 @@ def timeline_of(report: Report, now: datetime) -> Timeline:
     for condition in () if status.ended else status.conditions:
         if condition.type == READY and condition.status == "False":
             whole = since(condition.last_transition_time)
-    # A run that was never whole waits, whatever it has lost meanwhile.
+    # A run that was never whole waits or is not ready, whatever it has lost meanwhile.
     segments = [Segment("waiting", 0.0, started if whole > started else end)]
+    if whole <= started and status.phase == "Running":
+        segments = [Segment("waiting", 0.0, started), Segment("not ready", started, end)]
     downs, marks = [(whole, end)], []
     for incident in status.incidents:
         at = since(incident.began)
@@ -104,6 +121,7 @@ def svg(report: Report, now: datetime) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
             f"<title>{escape(harmless(title))}</title>",
             *_parts(timeline),
+            *_axis(timeline, parse_time(report.created) if report.created else now),
             "</svg>",
         )
     )
@@ -131,12 +149,30 @@ def _parts(timeline: Timeline) -> Iterator[str]:
             f'<path d="{shape}" fill="{colour}" stroke="{colour}" stroke-width="2">'
             f"<title>{escape(mark.text)}</title></path>"
         )
-    y = _TOP + _BAND + 16
+    y = _TOP + _BAND + 34
     text = f'y="{y}" font-family="sans-serif" font-size="12" fill="{_COLOURS["text"]}"'
-    yield f'<text x="0" {text}>created</text>'
-    yield f'<text x="{_WIDTH}" text-anchor="end" {text}>{format_span(timeline.seconds)}</text>'
     counts = {segment.what: 0.0 for segment in timeline.segments}
     for segment in timeline.segments:
         counts[segment.what] += segment.end - segment.begin
     summary = ", ".join(f"{what} {format_span(seconds)}" for what, seconds in counts.items())
     yield f'<text x="{_WIDTH // 2}" text-anchor="middle" {text}>{escape(summary)}</text>'
+
+
+def _axis(timeline: Timeline, created: datetime) -> Iterator[str]:
+    """Yield the axis below the band: times of day, in UTC, of long runs with the day."""
+    scale = _WIDTH / timeline.seconds
+    step = next((step for step in _STEPS if step * scale >= _APART), _STEPS[-1])
+    while step * scale < _APART:
+        step *= 2
+    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 43200 else "%d %b %H:%M"
+    top = _TOP + _BAND
+    style = f'font-family="sans-serif" font-size="12" fill="{_COLOURS["text"]}"'
+    yield f'<rect y="{top}" width="{_WIDTH}" height="1" fill="{_COLOURS["text"]}"/>'
+    first = -created.timestamp() % step
+    for number in range(int((timeline.seconds - first) // step) + 1):
+        seconds = first + number * step
+        x = seconds * scale
+        moment = (created + timedelta(seconds=seconds)).strftime(form)
+        anchor = "start" if x < 40 else "end" if x > _WIDTH - 40 else "middle"
+        yield f'<rect x="{x:.1f}" y="{top}" width="1" height="5" fill="{_COLOURS["text"]}"/>'
+        yield f'<text x="{x:.1f}" y="{top + 17}" text-anchor="{anchor}" {style}>{moment}</text>'

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+import math
+import time
+from collections import Counter
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -11,37 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-import orjson
 from starlette.applications import Starlette
 from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
-from starlette.responses import (
-    HTMLResponse,
-    JSONResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 
 from webhook.cluster_objects.heartbeat import silence
 from webhook.errors import FairleadError
+from webhook.evaluation.answer import WORDS
 from webhook.kube.watches import Watches
 from webhook.policy import json_schema
 from webhook.text.html import html_templates
-from webhook.ui import playground
+from webhook.ui import playground, runs
+from webhook.ui.assets import Assets
 from webhook.ui.change import Changes
-from webhook.ui.findings import explained, findings
+from webhook.ui.findings import explained, findings, placement_in_force
 from webhook.ui.playground import MOST_BYTES, Question, Texts
 from webhook.ui.pools import Pools
 from webhook.ui.runs import Runs
+from webhook.ui.shown_parts import ShownParts
 from webhook.ui.worker import TooMuch, Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
     from webhook.kube.client import Client
     from webhook.kube.kubeconfig import Kubeconfig
@@ -56,11 +55,10 @@ SECONDS: Final = 30.0
 _TOO_LONG: Final = (
     f"the texts have over {MOST_BYTES // 1024} KiB: fairlead preview, explain and diff take more"
 )
-# Seconds between two looks at a page that is open: at least, and at most.
-_LOOK_MIN_SECONDS: Final = 1.0
-_LOOK_MAX_SECONDS: Final = 5.0
-# Pages that are kept current at one time.
-MOST_STREAMS: Final = 50
+# Seconds after which it is read again whether placement is in force.
+_PLACEMENT_SECONDS: Final = 30.0
+# Seconds until the first look at a page is answered, whether all is read or not.
+_FIRST_LOOK_SECONDS: Final = 5.0
 _FOLDER: Final = Path(__file__).parent
 
 
@@ -84,16 +82,23 @@ register_url_convertor("number", _Number())
 class Pages:
     """What the pages show.
 
-    texts: what the editors have at first; texts_of: reads them of the cluster. kubeconfig: of the
-    cluster, if its Runs are shown; namespace: of these Runs, all if it is empty.
+    texts: what the editors have at first, and nodes beside them; read_start: reads them of the
+    cluster. kubeconfig: of the cluster, if its Runs are shown; namespace: of these Runs, all if it
+    is empty. pieces: whether there is a page with each piece of the pages.
     """
 
     texts: Texts
     kubeconfig: Kubeconfig | None = None
     namespace: str = ""
-    texts_of: Callable[[Client], Awaitable[Texts]] | None = None
+    read_start: Callable[[Client], Awaitable[tuple[Texts, bytes]]] | None = None
+    given_nodes: bytes = b""
+    pieces: bool = False
     worker: Worker[Question, Answer] = field(
         default_factory=lambda: Worker(playground.answer, SECONDS)
+    )
+    # For what a key does not wait for.
+    slow_worker: Worker[Question, Answer] = field(
+        default_factory=lambda: Worker(playground.answer, SECONDS, yields=True)
     )
 
     def __post_init__(self) -> None:
@@ -101,7 +106,10 @@ class Pages:
         # Set by `running`, if it has pages of a cluster.
         self._runs: Runs
         self._pools: Pools
-        self._streams: set[_Stream] = set()
+        self._shown = ShownParts()
+        self._placement = ("unknown", "")
+        self._placement_read = -math.inf
+        self._assets = Assets(_FOLDER / "static")
         self._templates = html_templates(_FOLDER / "templates")
         live = (
             [("/runs", "Runs"), ("/cluster", "Cluster"), ("/findings", "Findings")]
@@ -111,6 +119,7 @@ class Pages:
         always = [("/playground", "Playground"), ("/change", "Change")]
         self._templates.globals["pages"] = [*live, *always]
         self._templates.globals["only"] = self.namespace
+        self._templates.globals["asset"] = self._assets.address
 
     def app(self) -> Starlette:
         """Return the app, without a guard."""
@@ -137,13 +146,16 @@ class Pages:
                 Route("/change", self.change),
                 Route("/change", self.compare, methods=["POST"]),
                 *(live if self.kubeconfig else []),
-                Mount("/static", StaticFiles(directory=_FOLDER / "static")),
+                *([Route("/pieces", self.show_pieces)] if self.pieces else []),
+                Route("/static/{name}", self._assets.serve),
             ],
+            middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)],
         )
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Watch the cluster within the block, in which alone the app answers."""
+        warming = asyncio.create_task(self._warm())
         try:
             if self.kubeconfig is None:
                 yield
@@ -153,16 +165,32 @@ class Pages:
                 self._pools = Pools(watches, self.namespace)
                 yield
         finally:
+            warming.cancel()
             self.worker.end()
+            self.slow_worker.end()
             self.changes.end()
+
+    async def _warm(self) -> None:
+        """Ask the first question before a person does: it takes a second to begin."""
+
+        async def gone() -> bool:
+            return False
+
+        with suppress(TooMuch):
+            await self.worker.ask(Question(self.texts, self.texts.policies, self.given_nodes), gone)
 
     def _page(self, template: str, values: Mapping[str, Any], here: str = "") -> str:
         return self._templates.get_template(template).render({"here": here, **values})
 
     async def _read(self) -> None:
         """Read the texts of the start again, if they are a cluster's."""
-        if self.texts_of:
-            self.texts = self.changes.texts = await self.texts_of(self._runs.client)
+        if self.read_start:
+            self.texts, self.given_nodes = await self.read_start(self._runs.client)
+            self.changes.texts = self.texts
+
+    async def show_pieces(self, _request: Request) -> Response:
+        """Return the page with each piece of the pages."""
+        return HTMLResponse(self._page("all_pieces.html", runs.example()))
 
     async def playground(self, _request: Request) -> Response:
         """Return the page itself, with the texts of the start."""
@@ -171,23 +199,40 @@ class Pages:
         return HTMLResponse(self._page("playground.html", values, "/playground"))
 
     async def answer(self, request: Request) -> Response:
-        """Return marks and HTML for the texts of a JSON body."""
+        """Return marks and HTML for the texts of a JSON body, or the part that it asks for."""
         try:
-            texts = Texts.read(await _body(request))
+            question = Question.read(await _body(request), self.texts.policies, self.given_nodes)
         except TimeoutError:
             return _refused(HTTPStatus.REQUEST_TIMEOUT, f"no whole request in {SECONDS:g} s")
         except ValueError as error:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         try:
-            question = Question(texts, self.texts.policies)
-            answer = await self.worker.ask(question, request.is_disconnected)
+            worker = self.slow_worker if question.part else self.worker
+            answer = await worker.ask(question, request.is_disconnected)
         except TooMuch:
             why = f"no answer within {SECONDS:g} s: give fewer policies or objects"
             why += "; an error of the program is in the terminal"
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
-        html = self._page("answer.html", answer._asdict())
-        marks = [mark._asdict() for mark in answer.marks]
-        return JSONResponse({"marks": marks, "html": html, "test": answer.test})
+        values = answer._asdict()
+        if question.part == "test":
+            return JSONResponse({"test": answer.test})
+        if question.part == "change":
+            return JSONResponse({"html": self._page("answer_change.html", values)})
+        findings = Counter(mark.severity for mark in answer.marks)
+        checks = {"findings": findings.items(), "whole": answer.whole}
+        of_marks = {
+            "marks": [mark._asdict() for mark in answer.marks],
+            "checks": self._page("checks.html", checks),
+            "findings": self._page("marks.html", values),
+        }
+        if question.part == "findings":
+            return JSONResponse(of_marks)
+        parts = {
+            "html": self._page("answer.html", values),
+            "verdict": self._page("verdict.html", {"verdict": answer.verdict, "texts": WORDS}),
+        }
+        state = {"differs": answer.differs, "whole": answer.whole}
+        return JSONResponse({**of_marks, **state, **parts})
 
     async def compare(self, request: Request) -> Response:
         """Compare what the form asks for, and lead to the page of it."""
@@ -227,7 +272,7 @@ class Pages:
     async def _current(self, watching: Watching) -> None:
         """Begin to watch at the first look at a page."""
         if watching.begin():
-            await watching.synced(_LOOK_MAX_SECONDS)
+            await watching.synced(_FIRST_LOOK_SECONDS)
 
     def _kept_current(
         self, path: str, template: str, watching: Callable[[], Watching], values: Values
@@ -248,7 +293,8 @@ class Pages:
                 await self._current(watching())
                 return self._page(f"{template}_live.html", await values(request))
 
-            return self._stream(watching(), make)
+            shown = await self._shown.look(str(request.url), watching().version, make)
+            return shown.response(request.headers.get("if-none-match", ""))
 
         return [Route(path, page), Route(f"{path}/live", live)]
 
@@ -296,48 +342,11 @@ class Pages:
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
-        return {"trouble": self._pools.trouble, **await self._pools.overview()}
-
-    def _stream(self, watching: Watching, make: Callable[[], Awaitable[str]]) -> Response:
-        """Return server-sent events: the HTML that `make` returns, each time that it differs."""
-        return _Stream(self._streams, _events(watching, make))
-
-
-class _Stream(StreamingResponse):
-    """One of at most MOST_STREAMS answers without an end; `streams` has those that are open."""
-
-    media_type = "text/event-stream"
-
-    def __init__(self, streams: set[_Stream], events: AsyncIterator[bytes]) -> None:
-        super().__init__(events)
-        self._streams = streams
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Nothing is awaited between look and count: no two requests take the last place.
-        if len(self._streams) >= MOST_STREAMS:
-            why = "too many pages are open: close some"
-            await _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)(scope, receive, send)
-            return
-        self._streams.add(self)
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._streams.remove(self)
-
-
-async def _events(watching: Watching, make: Callable[[], Awaitable[str]]) -> AsyncIterator[bytes]:
-    before = ""
-    while True:
-        version = watching.version
-        html = await make()
-        yield b": still there\n\n" if html == before else _event(html)
-        before = html
-        await asyncio.sleep(_LOOK_MIN_SECONDS)
-        await watching.change(version, _LOOK_MAX_SECONDS)
-
-
-def _event(html: str) -> bytes:
-    return b"data: " + orjson.dumps(html) + b"\n\n"
+        if time.monotonic() - self._placement_read > _PLACEMENT_SECONDS:
+            self._placement = await placement_in_force(self._pools.client)
+            self._placement_read = time.monotonic()
+        overview = await self._pools.overview()
+        return {"trouble": self._pools.trouble, "placement": self._placement, **overview}
 
 
 async def _schema(_request: Request) -> Response:

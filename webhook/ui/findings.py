@@ -15,16 +15,22 @@ from webhook.installation.doctor.cluster_reader import ClusterReader
 from webhook.installation.doctor.diagnose import CHECKS, diagnose
 from webhook.installation.doctor.result import document
 from webhook.questions.live import report
+from webhook.questions.live.answer_text import answer_of_pod
 from webhook.questions.live.focus import Focus
 from webhook.questions.live.live_answers import ask
 from webhook.questions.live.live_objects import ObjectReference
 from webhook.questions.where import CLUSTER
+from webhook.ui.playground import details_of
+from webhook.ui.pools import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from webhook.kube.client import Client
+    from webhook.questions.live.live_pods import LivePod
 
+# Checks by which placement is in force.
+_OF_PLACEMENT: Final = ("interception", "end to end", "endpoints", "policies")
 # Results of reports that are shown.
 MAX_RESULTS: Final = 500
 
@@ -53,6 +59,25 @@ async def findings(client: Client, namespace: str) -> dict[str, Any]:
     else:
         values["doctor"] = document(diagnose(state))
     return {**values, **await _reports(client, namespace)}
+
+
+async def placement_in_force(client: Client) -> tuple[str, str]:
+    """Return whether pods of runs are placed, in a word and a sentence: what doctor finds of it."""
+    checks = [check for check in CHECKS if check.name in _OF_PLACEMENT]
+    kinds = {kind for check in checks for kind in check.reads}
+    try:
+        state = await ClusterReader(client, kinds).read_cluster(
+            datetime.now(UTC), webhook.__version__, ()
+        )
+    except ClusterError as error:
+        return "unknown", str(error)
+    made = document([outcome for outcome in diagnose(state) if outcome.name in _OF_PLACEMENT])
+    for finding in made["findings"]:
+        if finding["severity"] != "note":
+            return finding["severity"], finding["message"]
+    if made["unread"]:
+        return "unknown", f"could not read {made['unread'][0]['what']}: {made['unread'][0]['why']}"
+    return "in force", f"fairlead doctor, {', '.join(made['ok'])}: {made['answer']}"
 
 
 async def _reports(client: Client, namespace: str) -> dict[str, Any]:
@@ -102,11 +127,29 @@ def _result(report: Mapping[str, Any], row: Mapping[str, Any]) -> Result:
 
 async def explained(client: Client, namespace: str, name: str) -> dict[str, Any]:
     """Return why a pod is where it is, or nowhere: what `fairlead explain pod` prints."""
-    values: dict[str, Any] = {"namespace": namespace, "name": name, "lines": [], "notes": []}
+    values: dict[str, Any] = {"answer": "", "lines": [], "notes": [], "group": None, "tone": ""}
+    values |= {"namespace": namespace, "name": name}
     try:
         answers = await ask(client, [ObjectReference("pod", name)], namespace, (), CLUSTER)
-        values["lines"] = list(map(click.unstyle, report.lines(answers, Focus())))
-        values["notes"] = [*answers.unjudged, *answers.notes]
     except FairleadError as error:
         values["notes"] = str(error).splitlines()
+        return values
+    values["notes"] = [*answers.unjudged, *answers.notes]
+    for live in answers.answers[0].pods if answers.answers else ():
+        nodes = answers.world.nodes or ()
+        values["answer"] = answer_of_pod(live)
+        values["tone"] = _tone(live)
+        values["lines"] = list(map(click.unstyle, report.lines(answers, Focus())))
+        classes = list(answers.policies.classes.values())
+        titles = {node.name: title_of(node, classes) for node in nodes}
+        values["group"] = details_of(live.today, nodes, titles)
     return values
+
+
+def _tone(live: LivePod) -> str:
+    """Return the class of the sheet for what the sentence says first: what the pod does."""
+    if live.doing.word == "Failed":
+        return "bad"
+    if live.doing.why or live.doing.word not in ("Running", "Succeeded"):
+        return "late"
+    return "good" if live.same else "late"

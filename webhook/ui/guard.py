@@ -35,7 +35,6 @@ _HEADERS: Final = {
     # With no-referrer, browsers send forms without their origin.
     "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
 }
 # A redirect would be part of the way from the file, another site, and would lack the cookie. What
 # the page itself asks for next has it.
@@ -82,7 +81,9 @@ class Guard:
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS)
+                headers.setdefault("cache-control", "no-store")
             await send(message)
 
         request = Request(scope, receive)

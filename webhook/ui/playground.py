@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import orjson
 
+from webhook import names
 from webhook.comparison import difference_report
 from webhook.errors import InvalidDocuments, UnreadableInput
-from webhook.evaluation.answer import word_of
+from webhook.evaluation.answer import WORDS, answer_of, word_of
+from webhook.evaluation.pod_faults import PodFaults
 from webhook.evaluation.result import result_of
 from webhook.judgement.set_judgement import judge_set
-from webhook.judgement.together.warnings import AT_ONCE, Memory
+from webhook.judgement.together.warnings import AT_ONCE, Budget, Memory
+from webhook.placement.nodes import NodeKinds
 from webhook.policy import policy_documents
-from webhook.policy.findings import condensed
+from webhook.policy.findings import Kind, condensed
 from webhook.policy.load import load
 from webhook.policy.policy_set import Compiler
+from webhook.policy.reader import Documents
 from webhook.policy_tests.policy_test_model import WITH_REASON, WITHOUT_PLACEMENT
 from webhook.questions.decisions import decisions, unknown_facts
 from webhook.questions.diff import report
@@ -30,30 +36,45 @@ from webhook.sources.kind_model import UNKNOWN
 from webhook.text.changes import diff_lines
 from webhook.text.yaml_out import yaml_text
 from webhook.ui.pools import pools, title_of
+from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult
+    from webhook.evaluation.surveys import Surveys
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.placement.nodes import Node
     from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Severity
     from webhook.policy.policy_documents import PolicyDocument
-    from webhook.policy.reader import Documents
+    from webhook.policy.policy_set import PolicySet
     from webhook.questions.diff.report import ShownChange
     from webhook.questions.offline import Offline
     from webhook.ui.pools import Pool
-    from webhook.workloads.object import Object
 
 Editor: TypeAlias = Literal["policies", "manifests", "nodes"]
 # Bytes of all texts together.
 MOST_BYTES: Final = 512 * 1024
-# Groups of pods that are shown; pools of nodes of each; findings.
+# Groups of pods that are shown, and open; pools of nodes of each; findings.
 MOST_SHOWN: Final = 100
-MOST_POOLS: Final = 20
+MOST_OPEN: Final = 12
+MOST_POOLS: Final = 12
 MOST_MARKS: Final = 500
+# Surveys of nodes that are kept for the next question.
+_MOST_SURVEYS: Final = 500
+# Up to so many documents, or documents times nodes, are checked against each other at each key;
+# else with a budget of some milliseconds.
+_FEW_DOCUMENTS: Final = 20
+_FEW: Final = 5_000
+_AT_A_KEY: Final = Budget(2_500, 4_000)
+_DOCUMENT: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_DIRECTIVE: Final = re.compile(r"^%", re.MULTILINE)
+# Kinds that policy tests take as what the cluster has.
+_OF_CLUSTER: Final = ("PriorityClass", "RuntimeClass", "LimitRange", "ResourceFlavor")
+# What is asked beside the answer to a key, and may take seconds.
+PARTS: Final = ("", "change", "test", "findings")
 _EDITORS: Final[dict[str, Editor]] = {
     f"{name}.yaml": name for name in ("policies", "manifests", "nodes")
 }
@@ -62,6 +83,8 @@ _LINE: Final = re.compile(
 )
 _NAMESPACE: Final = "default"
 # What was made of the policies before: most of them are the same in the next question.
+_SURVEYS: dict[tuple[str, bytes, str, str], dict[str, Surveys]] = {}
+_FAULTS: Final = PodFaults()
 _COMPILER: Final = Compiler()
 _MEMORY: Final = Memory()
 
@@ -85,10 +108,33 @@ class Texts(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Texts, and the policies that they are compared with."""
+    """Texts, and the policies that they are compared with.
+
+    given_nodes: Nodes of a cluster as JSON, which count if the text has none. opened: the subjects
+    of the groups that are open; None: the first one is. part: one of
+    PARTS; without one, what a key asks for.
+    """
 
     texts: Texts
     before: str
+    given_nodes: bytes = b""
+    opened: tuple[str, ...] | None = None
+    part: str = ""
+
+    @classmethod
+    def read(cls, body: bytes | bytearray, before: str, given_nodes: bytes) -> Question:
+        """Parse a JSON object with the texts, and what is asked of them. Raises ValueError."""
+        texts = Texts.read(body)
+        values = orjson.loads(body)
+        opened = values.get("opened")
+        if opened is not None and not (
+            isinstance(opened, list) and all(isinstance(subject, str) for subject in opened)
+        ):
+            raise ValueError("opened: want a list of texts")
+        part = values.get("part") or ""
+        if part not in PARTS:
+            raise ValueError(f"part: want one of {', '.join(PARTS[1:])}, or none")
+        return cls(texts, before, given_nodes, None if opened is None else tuple(opened), part)
 
 
 class Mark(NamedTuple):
@@ -101,19 +147,29 @@ class Mark(NamedTuple):
     text: str
 
 
-class Group(NamedTuple):
-    """Pods of one object with equal decisions.
+class Details(NamedTuple):
+    """Why pods of one object with equal decisions are where they are.
 
-    diff: lines of their template, before and after. shut: how many nodes do not admit them, by the
-    condition.
+    diff: sign and text of the lines of their template, before and after. shut: how many nodes do
+    not admit them, by the condition. others: how many policies do not match.
     """
+
+    result: PodsResult
+    diff: Sequence[tuple[str, str]]
+    shut: Sequence[tuple[str, int]]
+    pools: Sequence[Pool]
+    more_pools: int
+    others: int
+
+
+class Group(NamedTuple):
+    """Pods of one object with equal decisions; `details` if they are open."""
 
     subject: str
     word: str
-    result: PodsResult
-    diff: Sequence[str]
-    shut: Sequence[tuple[str, int]]
-    pools: Sequence[Pool]
+    answer: str
+    pods: int
+    details: Details | None
 
 
 class Change(NamedTuple):
@@ -125,59 +181,112 @@ class Change(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is shown.
+    """What is shown, the worst first.
 
-    more: how many groups are not. test: the same question as a PolicyTest. change: what the
-    policies change against those before; None if they are the same, or cannot be compared.
+    verdict: how many pods become what. more: how many groups are not shown. whole: whether
+    the marks have all findings; else the part `findings` has. differs: whether the policies are
+    others than before. test, change: the parts of these names.
     """
 
-    marks: Sequence[Mark]
-    notes: Sequence[str]
-    groups: Sequence[Group]
+    marks: Sequence[Mark] = ()
+    notes: Sequence[str] = ()
+    verdict: Sequence[tuple[str, int]] = ()
+    groups: Sequence[Group] = ()
     more: int = 0
+    whole: bool = True
+    differs: bool = False
     test: str = ""
     change: Change | None = None
 
 
 class _Judged(NamedTuple):
+    """The policies and nodes. whole: whether the policies were checked against each other and
+    against the nodes."""
+
     documents: Documents[PolicyDocument]
     judgement: SetJudgement
     node_objects: Sequence[Object]
     nodes: Sequence[Node]
+    titles: Mapping[str, str]
     problems: Sequence[str]
+    whole: bool
+
+
+class _Evaluated(NamedTuple):
+    judged: _Judged
+    marks: Sequence[Mark]
+    notes: Sequence[str]
+    offline: Offline | None
+    groups: Sequence[Replicas]
 
 
 def answer(question: Question) -> Answer:
     """Return what happens to the pods of the manifests, and every finding about the texts."""
-    texts = question.texts
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    # Only exceptions depend on the time.
+    now = minute if names.EXCEPTION_KIND in question.texts.policies else hour
+    whole = question.part == "findings"
+    evaluated = _evaluated(question.texts, question.given_nodes, now, whole=whole)
+    offline, groups = evaluated.offline, evaluated.groups
+    if question.part == "test":
+        return Answer(test=_policy_test(evaluated) if groups else "")
+    if question.part == "change":
+        return Answer(change=_change(question.before, offline) if offline else None)
+    verdict = Counter[str]()
+    for replicas in groups:
+        verdict[word_of(replicas)] += replicas.count
+    shown = groups[:MOST_SHOWN]
+    opened = question.opened
+    if opened is None or (opened and not any(group.subject in opened for group in shown)):
+        # The worst, unless a person has closed it.
+        opened = tuple(replicas.subject for replicas in shown[:1])
+    return Answer(
+        marks=evaluated.marks[:MOST_MARKS],
+        notes=evaluated.notes,
+        verdict=[(word, verdict[word]) for word in WORDS if verdict[word]],
+        groups=[_group(replicas, evaluated.judged, opened[:MOST_OPEN]) for replicas in shown],
+        more=len(groups) - len(shown),
+        whole=evaluated.judged.whole or offline is None,
+        differs=offline is not None and _is_other(question.before, offline),
+    )
+
+
+@lru_cache(maxsize=2)
+def _evaluated(texts: Texts, given_nodes: bytes, now: datetime, *, whole: bool) -> _Evaluated:
+    """Evaluate the texts, of which a person may then open one part after the other."""
     notes: list[str] = []
     problems: list[str] = []
-    minute = datetime.now(UTC).replace(second=0, microsecond=0)
-    documents, judged, node_objects, nodes, of_nodes = _judged(texts.policies, texts.nodes, minute)
-    problems += of_nodes
-    given_nodes = nodes or None
-    if texts.nodes.strip() and not nodes:
+    judged = _judged(texts.policies, texts.nodes, given_nodes, now, whole=whole)
+    problems += judged.problems
+    given = judged.nodes or None
+    if texts.nodes.strip() and not (judged.nodes or given_nodes):
         notes.append("The nodes' text has no node: which nodes admit the pods is not known.")
     marks = [
         Mark("policies", finding.line, finding.column, finding.severity, finding.text)
-        for finding in condensed(judged.findings)
+        for finding in condensed(judged.judgement.findings)
+        if judged.whole or finding.kind is not Kind.NOT_CHECKED
     ]
-    if not documents.documents and not documents.errors:
+    if not judged.documents.documents and not judged.documents.errors:
         notes.append("There are no policies here: pods stay as they are.")
     objects = list(objects_in("manifests.yaml", texts.manifests.encode(), problems))
-    groups: list[Group] = []
-    replica_groups: list[Replicas] = []
-    change = None
-    if judged.policies and not any(finding.is_fault for finding in judged.findings):
-        world = with_nodes(unread_world(judged.policies), given_nodes)
+    groups: list[Replicas] = []
+    offline = None
+    policies = judged.judgement.policies
+    if policies and not any(finding.is_fault for finding in judged.judgement.findings):
+        world = replace(with_nodes(unread_world(policies), given), faults=_FAULTS)
         offline = offline_of(world, objects, problems, _NAMESPACE)
-        replica_groups = decisions(offline, problems)
-        notes += [*offline.describe_unknown("the manifests"), *unknown_facts(replica_groups)]
-        classes = list(judged.policies.classes.values())
-        titles = {node.name: title_of(node, classes) for node in nodes}
-        groups = [_group(replicas, nodes, titles) for replicas in replica_groups[:MOST_SHOWN]]
-        change = _change(question.before, offline)
-        notes += [] if replica_groups or problems else ["No object makes pods."]
+        # What was surveyed for the question before, as far as it is the same.
+        like = (texts.nodes, given_nodes, repr(offline.world.plugins), repr(policies.classes))
+        offline.world.surveyed.update(_SURVEYS.get(like, {}))
+        groups = decisions(offline, problems)
+        notes += [*offline.describe_unknown("the manifests"), *unknown_facts(groups)]
+        notes += [] if groups or problems else ["No object makes pods."]
+        words = list(WORDS)
+        groups.sort(key=lambda replicas: words.index(word_of(replicas)))
+        _SURVEYS.clear()
+        if len(offline.world.surveyed) <= _MOST_SURVEYS:
+            _SURVEYS[like] = offline.world.surveyed
     else:
         notes.append("A set with these errors is not served: correct them to see the pods.")
     for line in dict.fromkeys(problems):
@@ -185,43 +294,94 @@ def answer(question: Question) -> Answer:
             marks.append(mark)
         else:
             notes.append(line)
-    valid = {node.name for node in nodes}
-    written = [
-        node_object
-        for node_object in node_objects
-        if node_object.kind == "Node" and node_object.name in valid
-    ]
-    cases = [
-        _case(replicas, group.result)
-        for replicas, group in zip(replica_groups, groups, strict=False)
-    ]
-    test = _policy_test(cases, written) if cases else ""
     if len(marks) > MOST_MARKS:
         notes.append(f"and {len(marks) - MOST_MARKS:,} more findings, which are not shown")
-    return Answer(
-        marks[:MOST_MARKS], notes, groups, max(0, len(replica_groups) - MOST_SHOWN), test, change
-    )
+    return _Evaluated(judged, marks, notes, offline, groups)
 
 
 @lru_cache(maxsize=2)
-def _judged(policies: str, nodes: str, now: datetime) -> _Judged:
+def _judged(
+    policies: str, nodes: str, given_nodes: bytes, now: datetime, *, whole: bool
+) -> _Judged:
     """Judge the policies, which stay the same while somebody writes a manifest."""
-    problems: list[str] = []
-    objects = list(objects_in("nodes.yaml", nodes.encode(), problems))
-    given_nodes = nodes_among(objects, problems)
-    documents = policy_documents.parse({"policies.yaml": policies.encode()})
+    objects, nodes_in_text, problems = _nodes(nodes, given_nodes)
+    documents = _documents(policies)
+    cost = len(documents.documents) * max(1, len(nodes_in_text))
+    whole = whole or cost <= _FEW or len(documents.documents) <= _FEW_DOCUMENTS
     judged = judge_set(
-        documents, AT_ONCE, now=now, nodes=given_nodes or None, compiler=_COMPILER, memory=_MEMORY
+        documents,
+        AT_ONCE if whole else _AT_A_KEY,
+        now=now,
+        nodes=(nodes_in_text or None) if whole else None,
+        compiler=_COMPILER,
+        memory=_MEMORY,
     )
-    return _Judged(documents, judged, objects, given_nodes, problems)
+    titles: dict[str, str] = {}
+    if judged.policies:
+        titles = _titles(nodes, given_nodes, judged.policies)
+    return _Judged(documents, judged, objects, nodes_in_text, titles, problems, whole)
+
+
+@lru_cache(maxsize=2)
+def _titles(nodes: str, given_nodes: bytes, policies: PolicySet) -> dict[str, str]:
+    classes = list(policies.classes.values())
+    return {node.name: title_of(node, classes) for node in _nodes(nodes, given_nodes)[1]}
+
+
+def _documents(policies: str) -> Documents[PolicyDocument]:
+    """Return the documents of a text; those that are as they were before are not read again."""
+    starts = [0, *(match.start() for match in _DOCUMENT.finditer(policies)), len(policies)]
+    if _DIRECTIVE.search(policies):
+        return policy_documents.parse({"policies.yaml": policies.encode()})
+    lines, parts = 0, []
+    for begin, end in pairwise(starts):
+        parts.append(_read_part(policies[begin:end], lines))
+        lines += policies.count("\n", begin, end)
+    return Documents(
+        tuple([document for part in parts for document in part.documents]),
+        tuple(sorted({finding for part in parts for finding in part.findings})),
+        frozenset().union(*(part.broken for part in parts)),
+        tuple([foreign for part in parts for foreign in part.foreign]),
+    )
+
+
+@lru_cache(maxsize=2048)
+def _read_part(text: str, lines_above: int) -> Documents[PolicyDocument]:
+    return policy_documents.parse({"policies.yaml": ("\n" * lines_above + text).encode()})
+
+
+@lru_cache(maxsize=2)
+def _nodes(text: str, given: bytes) -> tuple[Sequence[Object], Sequence[Node], Sequence[str]]:
+    """Return the nodes of the text, else those that are given, and what is wrong with the text."""
+    problems: list[str] = []
+    objects = list(objects_in("nodes.yaml", text.encode(), problems))
+    nodes = nodes_among(objects, problems)
+    if not nodes and given:
+        objects = [Object(ANSWERED, raw) for raw in orjson.loads(given)]
+        nodes = nodes_among(objects, [])
+    return objects, NodeKinds(nodes), problems
+
+
+@lru_cache(maxsize=1)
+def _before(policies: str) -> PolicySet | None:
+    """Return the set before; None if it does not compile."""
+    try:
+        return load({"policies.yaml": policies.encode()}).policies
+    except (InvalidDocuments, UnreadableInput):
+        return None
+
+
+def _is_other(before: str, offline: Offline) -> bool:
+    old = _before(before)
+    return old is not None and old.hash != offline.policies.hash
 
 
 def _change(before: str, offline: Offline) -> Change | None:
     """Compare with a set before; None if one of both, or a pod, cannot be evaluated."""
+    old = _before(before)
+    if old is None or old.hash == offline.policies.hash:
+        return None
     try:
-        old = load({"policies.yaml": before.encode()}).policies
-        if old.hash == offline.policies.hash:
-            return None
         pod_report = difference_report.report(
             Judge(old, offline.world).of_templates(offline.templates)
         )
@@ -236,17 +396,33 @@ def _change(before: str, offline: Offline) -> Change | None:
     return Change(outcome.answer, parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 
-def _policy_test(cases: Sequence[JsonObject], nodes: Sequence[Object]) -> str:
-    """Return the cases as a PolicyTest, for a file beside the policies."""
+def _policy_test(evaluated: _Evaluated) -> str:
+    """Return the question as a PolicyTest, for a file beside the policies."""
+    judged, offline = evaluated.judged, evaluated.offline
+    valid = {node.name for node in judged.nodes}
+    cluster = {
+        "defaultPriorityClass": offline and offline.world.cluster.default_priority_class,
+        "objects": [
+            manifest.value
+            for manifest in (offline.objects if offline else ())
+            if manifest.kind in _OF_CLUSTER
+        ],
+    }
     document: dict[str, Any] = {
-        "apiVersion": "fairlead.dev/v1alpha1",
+        "apiVersion": names.API_VERSION,
         "kind": "PolicyTest",
         "policies": ["policies.yaml"],
+        "cluster": {key: value for key, value in cluster.items() if value},
+        "nodes": [
+            _node_of_test(node.value)
+            for node in judged.node_objects
+            if node.kind == "Node" and node.name in valid
+        ],
+        "tests": [
+            _case(replicas, result_of(replicas)) for replicas in evaluated.groups[:MOST_SHOWN]
+        ],
     }
-    if nodes:
-        document["nodes"] = [_node_of_test(node.value) for node in nodes]
-    document["tests"] = cases
-    return yaml_text(document)
+    return yaml_text({key: value for key, value in document.items() if value})
 
 
 def _node_of_test(node: JsonObject) -> JsonObject:
@@ -254,6 +430,7 @@ def _node_of_test(node: JsonObject) -> JsonObject:
         "name": node["metadata"]["name"],
         "labels": node["metadata"].get("labels"),
         "taints": (node.get("spec") or {}).get("taints"),
+        "unschedulable": (node.get("spec") or {}).get("unschedulable"),
         "allocatable": (node.get("status") or {}).get("allocatable"),
     }
     return {key: value for key, value in fields.items() if value}
@@ -296,16 +473,28 @@ def _mark(line: str) -> Mark | None:
     return Mark(editor, int(match["line"]), int(match["column"]), "error", match["text"])
 
 
-def _group(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str]) -> Group:
-    result = result_of(replicas)
-    last = result.nodes and (result.nodes.after or result.nodes.before)
+def _group(replicas: Replicas, judged: _Judged, opened: Collection[str]) -> Group:
+    is_open = replicas.subject in opened
     return Group(
         subject=replicas.subject,
         word=word_of(replicas),
-        result=result,
-        diff=list(diff_lines(replicas)),
-        shut=[(exclusion.condition, len(exclusion.nodes)) for exclusion in last.shut]
-        if last
-        else (),
-        pools=list(islice(pools(nodes, titles, last), MOST_POOLS)) if last else (),
+        answer=answer_of(replicas),
+        pods=replicas.count,
+        details=details_of(replicas, judged.nodes, judged.titles) if is_open else None,
+    )
+
+
+def details_of(replicas: Replicas, nodes: Sequence[Node], titles: Mapping[str, str]) -> Details:
+    """Return what an open group shows."""
+    result = result_of(replicas)
+    last = result.nodes and (result.nodes.after or result.nodes.before)
+    rows = list(pools(nodes, titles, last)) if last else []
+    matching = [policy for policy in result.policies if policy.answer != "no"]
+    return Details(
+        result=result.model_copy(update={"policies": matching, "nodes": None}),
+        diff=[(line[:1], line) for line in list(diff_lines(replicas))[2:]],
+        shut=[(shut.condition, len(shut.nodes)) for shut in last.shut] if last else (),
+        pools=rows[:MOST_POOLS],
+        more_pools=max(0, len(rows) - MOST_POOLS),
+        others=len(result.policies) - len(matching),
     )

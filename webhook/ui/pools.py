@@ -23,8 +23,9 @@ from webhook.policy.feasibility import unreached
 from webhook.policy.node_settings import is_of
 from webhook.questions import policy_check as check_report
 from webhook.questions.cluster_surroundings import read_classes
+from webhook.run_client.report import INTERRUPTIBLE, summarize_labels
 from webhook.run_client.rows import on_classes
-from webhook.times import format_age
+from webhook.shortening import count_text, first_few
 from webhook.ui.watching import Watching
 
 if TYPE_CHECKING:
@@ -40,16 +41,22 @@ if TYPE_CHECKING:
     # The judgement, notes, and the nodes that no policy reaches.
     _Judged: TypeAlias = tuple[SetJudgement | None, list[str], list[Alike]]
 
-# Waiting pods that are shown.
-MOST_WAITING: Final = 100
-# Nodes of a pool that have a square.
-MOST_SQUARES: Final = 100
+# Causes for which pods wait that are shown.
+MOST_CAUSES: Final = 50
+# Runs that are named for each.
+_MOST_NAMED: Final = 5
+# Nodes of a pool that have a square: of a cluster's, and of those that admit a pod or do not.
+MOST_SQUARES: Final = 200
+MOST_ASKED: Final = 24
 # Shown first, if there are any; then extended resources, by name.
 _USUAL: Final = ("cpu", "memory", "pods")
 _NO_CLASS: Final = "no class"
 _UNKNOWN: Final = "class not known"
 # Labels that do not tell one pool from another.
-_OF_EACH_NODE: Final = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
+_OF_EACH_NODE: Final = (
+    "kubernetes.io/hostname",
+    *(f"{beta}kubernetes.io/{key}" for beta in ("", "beta.") for key in ("os", "arch")),
+)
 
 
 class PodOfRun(NamedTuple):
@@ -64,17 +71,37 @@ class PodOfRun(NamedTuple):
     why: str
 
 
-class PoolRow(NamedTuple):
-    """Nodes with the same classes. allocatable, used: amounts by resource, as text.
+class NodeSquare(NamedTuple):
+    """A node in the picture of its pool. state: cordoned, free or Running, with pods of runs;
+    interruptible: by its labels."""
 
-    used is what pods of runs request; pods: how many these are.
+    title: str
+    state: str
+    interruptible: bool
+
+
+class PoolRow(NamedTuple):
+    """Nodes with the same classes. resources: a name, its amounts used and allocatable as text, and
+    the share that is used.
+
+    used is what pods of runs request; pods: how many these are. squares: of the first nodes.
     """
 
     classes: str
     nodes: int
     cordoned: int
     pods: int
-    resources: Sequence[tuple[str, str, str]]
+    resources: Sequence[tuple[str, str, str, float]]
+    squares: Sequence[NodeSquare] = ()
+
+
+class Cause(NamedTuple):
+    """Pods that wait for the same reason. runs: their names; first: the pod that waits longest."""
+
+    why: str
+    pods: int
+    runs: str
+    first: PodOfRun
 
 
 class Square(NamedTuple):
@@ -162,19 +189,19 @@ class Pools(Watching):
 
     async def overview(self) -> dict[str, Any]:
         """Return what the page shows; without the policies, if they cannot be read."""
-        now = datetime.now(UTC)
         judged, notes, unknown = await self._judge()
         nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         pods = list(self.pods.items().values())
-        waiting = sorted((pod for pod in pods if not pod.node), key=lambda pod: pod.since)
+        waiting = causes_of(pods)
         return {
+            "answer": answer_of(waiting),
             "pools": pool_rows(nodes, pods, _classes(judged), _NO_CLASS if judged else _UNKNOWN),
             "empty": _empty(judged),
-            "unreached": [(node_group.count, _taints(node_group.node)) for node_group in unknown],
+            "unreached": _by_taints(unknown),
             "findings": judged.findings if judged else None,
             "notes": notes,
-            "waiting": [(pod, format_age(pod.since, now)) for pod in waiting[:MOST_WAITING]],
-            "more": max(0, len(waiting) - MOST_WAITING),
+            "waiting": waiting[:MOST_CAUSES],
+            "more": max(0, len(waiting) - MOST_CAUSES),
         }
 
 
@@ -187,6 +214,14 @@ def _judged(
     if judged and judged.policies and judged.policies.policies:
         unknown = unreached(judged.policies, nodes, classes.get("RuntimeClass", {}))
     return judged, list(check_report.notes(given, judged)) if judged else [], unknown
+
+
+def _by_taints(groups: Iterable[Alike]) -> list[tuple[int, str]]:
+    """Return how many nodes have which taints, most nodes first."""
+    counts = Counter[str]()
+    for group in groups:
+        counts[_taints(group.node)] += group.count
+    return [(count, taints) for taints, count in counts.most_common()]
 
 
 def _taints(node: Node) -> str:
@@ -208,6 +243,35 @@ def _empty(judged: SetJudgement | None) -> list[str]:
     ]
 
 
+def causes_of(pods: Iterable[PodOfRun]) -> list[Cause]:
+    """Return why pods have no node, the cause of most pods first.
+
+    Of the scheduler's message, its further sentences are no part of the cause: they are about
+    preemption.
+    """
+    by_cause: dict[str, list[PodOfRun]] = {}
+    for pod in pods:
+        if not pod.node:
+            by_cause.setdefault(pod.why.partition(". ")[0], []).append(pod)
+    causes = []
+    for why, waiting in by_cause.items():
+        runs = sorted({f"{pod.namespace}/{pod.run}" for pod in waiting if pod.run})
+        first = min(waiting, key=lambda pod: (pod.since, pod.namespace, pod.name))
+        causes.append(Cause(why, len(waiting), first_few(runs, _MOST_NAMED), first))
+    return sorted(causes, key=lambda cause: (-cause.pods, cause.first.since, cause.why))
+
+
+def answer_of(causes: Sequence[Cause]) -> str:
+    """Return how many pods of runs wait for a node, and the cause of most of them."""
+    if not causes:
+        return "No pod of a run waits for a node."
+    count = sum(cause.pods for cause in causes)
+    verb = "waits" if count == 1 else "wait"
+    text = f"{count_text(count, 'pod')} of runs {verb} for a node"
+    why = causes[0].why or "the scheduler has not said why yet"
+    return f"{text}{'' if len(causes) == 1 else f'; {causes[0].pods:,} of them'}: {why}"
+
+
 def pool_rows(
     nodes: Iterable[Node],
     pods: Iterable[PodOfRun],
@@ -215,6 +279,7 @@ def pool_rows(
     without: str = _NO_CLASS,
 ) -> list[PoolRow]:
     """Return a row for each combination of classes that a node has; `without` for none."""
+    nodes = list(nodes)
     of_node: dict[str, str] = {}
     allocatable: dict[str, Counter[str]] = {}
     count: Counter[str] = Counter()
@@ -228,10 +293,20 @@ def pool_rows(
         allocatable.setdefault(title, Counter()).update(node.allocatable or {})
     used: dict[str, Counter[str]] = {title: Counter() for title in count}
     running: Counter[str] = Counter()
+    on_node: Counter[str] = Counter()
     for pod in pods:
         if title := of_node.get(pod.node, ""):
             running[title] += 1
+            on_node[pod.node] += 1
             used[title].update({**pod.requests, "pods": 1})
+    squares: dict[str, list[NodeSquare]] = {title: [] for title in count}
+    for node in nodes:
+        here = on_node[node.name]
+        state = "cordoned" if node.unschedulable else "Running" if here else "free"
+        text = f"{node.name}: {count_text(here, 'pod')} of runs"
+        text += ", cordoned" if node.unschedulable else ""
+        interruptible = summarize_labels(node.labels).capacity in INTERRUPTIBLE
+        squares[of_node[node.name]].append(NodeSquare(text, state, interruptible))
     return [
         PoolRow(
             title,
@@ -243,10 +318,12 @@ def pool_rows(
                     key,
                     format_quantity(key, used[title][key]),
                     format_quantity(key, allocatable[title][key]),
+                    min(1.0, used[title][key] / allocatable[title][key]),
                 )
                 for key in (*_USUAL, *sorted(allocatable[title].keys() - set(_USUAL)))
                 if allocatable[title][key]
             ],
+            squares[title][:MOST_SQUARES],
         )
         for title in sorted(count)
     ]
@@ -260,7 +337,7 @@ def pools(nodes: Sequence[Node], titles: Mapping[str, str], survey: SurveyResult
         square = Square(node.name, why.get(node.name, ""))
         by_title.setdefault(titles[node.name], []).append(square)
     for title, squares in by_title.items():
-        shown, rest = squares[:MOST_SQUARES], squares[MOST_SQUARES:]
+        shown, rest = squares[:MOST_ASKED], squares[MOST_ASKED:]
         open_rest = sum(not square.why for square in rest)
         admitted = sum(not square.why for square in squares)
         yield Pool(title, shown, admitted, len(squares), (open_rest, len(rest) - open_rest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook.kube.cache import Cache
@@ -15,11 +15,11 @@ from webhook.run_client.cost import costs_of, estimate_of
 from webhook.run_client.find_runs import fetch_run, pods_path
 from webhook.run_client.log_reading import LogReader
 from webhook.run_client.log_sources import LogSelection, check_selection, find_sources, without_pods
-from webhook.run_client.report import fetch
+from webhook.run_client.report import INTERRUPTIBLE, Report, fetch
 from webhook.run_client.rows import Row, row_of
-from webhook.run_client.status_text import message_of, note_of
+from webhook.run_client.status_text import grouped, message_of, names_of, note_of, where_of
 from webhook.run_client.submit import runs_path
-from webhook.times import format_age, format_span
+from webhook.times import format_span, to_second
 from webhook.ui.paging import paged
 from webhook.ui.watching import Watching
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.kube.watches import Watches
-    from webhook.run_client.report import Report
 
 # Runs on one page of the list.
 PAGE: Final = 100
 # Replicas of a role that have a square each.
 MOST_SQUARES: Final = 2000
+# Groups of replicas that need attention.
+MOST_GROUPS: Final = 100
 # Lines of a log, and characters of each.
 LAST_LINES: Final = 500
 _LOG_LINE_MAX_CHARACTERS: Final = 2000
@@ -41,10 +42,10 @@ _COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 
 class Selected(NamedTuple):
-    """A part of the list: Runs with age and classes. found: how many Runs have the words; phases:
+    """A part of the list: Runs with their classes. total: how many Runs have the words; phases:
     how many of these by phase."""
 
-    rows: Sequence[tuple[Row, str, str]]
+    rows: Sequence[tuple[Row, str]]
     total: int
     page: int
     pages: int
@@ -78,11 +79,7 @@ class Runs(Watching):
         rows = [row for row in matching_rows if not phase or row.phase == phase]
         rows.sort(key=lambda row: (row.created, row.namespace, row.name), reverse=True)
         part, at, pages = paged(rows, page, PAGE)
-        now = datetime.now(UTC)
-        shown = [
-            (row, format_age(row.created, now), classes.get((row.namespace, row.name), ""))
-            for row in part
-        ]
+        shown = [(row, classes.get((row.namespace, row.name), "")) for row in part]
         return Selected(shown, len(rows), at, pages, dict(sorted(phases.items())))
 
     async def details(self, namespace: str, name: str) -> dict[str, Any]:
@@ -95,7 +92,20 @@ class Runs(Watching):
             "roles": _by_role(report),
             "settings": setting_rows(report.settings),
             "notes": {replica.name: note_of(replica, now) for replica in report.replicas},
+            "waiting": [
+                (group[0], names_of(group))
+                for group in grouped(report.replicas, now)
+                if not group[0].fine
+            ][:MOST_GROUPS],
             "timeline": timeline.svg(report, now),
+            "timeline_legend": timeline.LEGEND,
+            "ready": _ready(report),
+            "incidents": [
+                (incident, where_of(incident), incident.cause)
+                for incident in reversed(report.status.incidents)
+            ],
+            "interruptible": INTERRUPTIBLE,
+            "span": format_span,
             "most": MOST_SQUARES,
         }
 
@@ -171,6 +181,44 @@ def _variable(entry: Mapping[str, Any]) -> tuple[str, str]:
         )
         return entry.get("name") or f"{entry.get('prefix', '')}*", f"from {kind}: {parts}"
     return entry["name"], str(entry.get("value") or "")
+
+
+def example() -> dict[str, Any]:
+    """Return a timeline for the page of pieces."""
+    now = datetime.now(UTC)
+    begin = now - timedelta(hours=6)
+    incidents = [
+        {
+            "cause": cause,
+            "began": to_second(begin + timedelta(minutes=at)),
+            "reason": "Evicted",
+            "replica": "worker-2",
+        }
+        | ({"secondsLost": lost} if lost else {})
+        for cause, at, lost in (("Disruption", 130, 300), ("Failure", 250, 900))
+    ]
+    status = RunStatus.read(
+        {
+            "phase": "Running",
+            "startTime": to_second(begin + timedelta(minutes=9)),
+            "incidents": incidents,
+        }
+    )
+    shown = Report("research", "mnist", "job", "", to_second(begin), False, False, status, ())
+    return {"picture": timeline.svg(shown, now), "timeline_legend": timeline.LEGEND}
+
+
+class _Ready(NamedTuple):
+    """How many replicas are as they should be, of how many: ready, or succeeded at the end."""
+
+    done: int
+    wanted: int
+
+
+def _ready(report: Report) -> _Ready:
+    roles = report.status.replicas.values()
+    done = sum(counts.succeeded if report.ended else counts.ready for counts in roles)
+    return _Ready(done, sum(counts.desired for counts in roles))
 
 
 def _by_role(report: Report) -> dict[str, list[Any]]:

@@ -29,7 +29,6 @@ class Watching:
         self._watches = watches
         self._collections: list[_Collection] = []
         self._begun: list[Watch[Any]] = []
-        self._changed = asyncio.Event()
         self.version = 0
 
     def add(self, path: CollectionPath, cache: Cache[T], *, may_lack: bool = False) -> Cache[T]:
@@ -40,8 +39,6 @@ class Watching:
 
     def _on_change(self, _change: Change[Any]) -> None:
         self.version += 1
-        self._changed.set()
-        self._changed = asyncio.Event()
 
     def begin(self) -> bool:
         """Watch from now on. False if it does already."""
@@ -63,16 +60,6 @@ class Watching:
             async with asyncio.timeout(seconds):
                 for collection in self._needed:
                     await collection.cache.wait_synced()
-        except TimeoutError:
-            return
-
-    async def change(self, version: int, seconds: float) -> None:
-        """Return when something has changed since that version, or after so many seconds."""
-        if self.version != version:
-            return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
         except TimeoutError:
             return
 

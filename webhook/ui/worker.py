@@ -24,6 +24,7 @@ _Answer = TypeVar("_Answer")
 _CONTEXT: Final = multiprocessing.get_context("spawn")
 _MEMORY: Final = 2 * 1024**3
 _STARTING: Final = 30.0
+_NICE: Final = 10
 # Seconds between two looks whether who asked is still there.
 _LOOK: Final = 0.5
 
@@ -35,11 +36,15 @@ class TooMuch(Exception):
 class Worker(Generic[_Question, _Answer]):
     """Calls a function of a module in another process, one call at a time.
 
-    The process is ended if a call takes longer than `seconds`; the next call starts another.
+    The process is ended if a call takes longer than `seconds`; the next call starts another. One
+    that `yields` leaves processors to others.
     """
 
-    def __init__(self, function: Callable[[_Question], _Answer], seconds: float) -> None:
+    def __init__(
+        self, function: Callable[[_Question], _Answer], seconds: float, *, yields: bool = False
+    ) -> None:
         self._function = function
+        self._yields = yields
         self._seconds = seconds
         self._turn = asyncio.Lock()
         self._process: BaseProcess | None = None
@@ -76,7 +81,9 @@ class Worker(Generic[_Question, _Answer]):
         if self._connection and self._process and self._process.is_alive():
             return self._connection
         near, far = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(far, self._function), daemon=True)
+        self._process = _CONTEXT.Process(
+            target=_serve, args=(far, self._function, self._yields), daemon=True
+        )
         self._process.start()
         far.close()
         self._connection = near
@@ -103,7 +110,9 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _serve(connection: Connection[Any, Any], function: Callable[[Any], Any]) -> None:
+def _serve(connection: Connection[Any, Any], function: Callable[[Any], Any], yields: bool) -> None:
+    if yields:
+        os.nice(_NICE)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     connection.send(None)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from tests.comparison.worlds import arrival, different, policies
 from tests.policy_tests.writing import policy
 from tests.wording import Wording, line_with
-from webhook.comparison.difference import Difference
-from webhook.comparison.difference_report import JudgedPod, Maker, report
-from webhook.questions.diff.report import MAX_CHARACTERS, Outcome, html, markdown, outcome_of
+from webhook.comparison.difference import Difference, Side
+from webhook.comparison.difference_report import Change, JudgedPod, Maker, report
+from webhook.questions.diff.report import (
+    MAX_CHARACTERS,
+    Outcome,
+    html,
+    markdown,
+    outcome_of,
+    remarks,
+)
 
 LONG = "x" * 253
 
@@ -73,6 +80,28 @@ def test_a_page_has_every_change_and_no_text_of_others_as_html() -> None:
     assert "<script" not in text
     assert "\x1b" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert text.count("<details") == len(found.changes) == 61
+    assert len(found.changes) == 61
+    assert text.count("<details") == 2, "what is equal but for its namespace is one"
+    assert all(f"team-{at}" in text for at in range(60))
+    assert "60 pods in 60 namespaces" in text
     assert "src=" not in text
     assert "href=" not in text
+
+
+def test_pods_that_go_nowhere_before_and_after_are_counted() -> None:
+    """They are placed differently, and that helps nobody."""
+    side = Side("placed", nodes=0)
+    change = Change(
+        change="moved",
+        without_node=True,
+        namespace="team",
+        count=4,
+        policies=("p",),
+        fields=[],
+        old=side,
+        new=side,
+        objects=[],
+    )
+    found = outcome()._replace(changes=[change])
+    assert any("4 have no node before and after" in remark for remark in remarks(found))
+    assert side.word == "no node"

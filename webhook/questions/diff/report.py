@@ -19,7 +19,7 @@ from webhook.text.html import html_templates
 from webhook.text.layout import aligned, hanging, sentence, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from webhook.comparison.difference_report import Change, PodGroup, Report, Row, Totals
     from webhook.policy.policy_set import PolicySet
@@ -107,6 +107,27 @@ def shown(change: Change, nodes: int | None) -> ShownChange:
     )
 
 
+class AlikeChanges(NamedTuple):
+    """Changes of one kind, by the same policies and in the same fields, in several namespaces."""
+
+    title: str
+    pods: str
+    changes: Sequence[ShownChange]
+
+
+def alike(changes: Iterable[ShownChange]) -> Iterator[AlikeChanges]:
+    """Yield the changes in groups that differ in nothing but namespace and objects, in order."""
+    groups: dict[object, list[ShownChange]] = {}
+    for shown_change in changes:
+        key = (shown_change.title, tuple(shown_change.change.policies), tuple(shown_change.rows))
+        groups.setdefault(key, []).append(shown_change)
+    for group in groups.values():
+        total = sum(shown_change.change.count for shown_change in group)
+        namespaces = [_safe_line(shown_change.change.namespace) for shown_change in group]
+        where = namespaces[0] if len(group) == 1 else f"{len(group):,} namespaces"
+        yield AlikeChanges(group[0].title, f"{count_text(total, 'pod')} in {where}", group)
+
+
 def outcome_of(
     old: tuple[str, PolicySet],
     new: tuple[str, PolicySet],
@@ -171,6 +192,12 @@ def remarks(outcome: Outcome) -> Iterator[str]:
             f"{count_text(pods.of_no_run, 'pod')} not part of a run, or not sent to the webhook: "
             "no policy applies"
         )
+    nowhere = sum(
+        change.count for change in outcome.changes if change.old.stranded and change.new.stranded
+    )
+    if nowhere:
+        have = "has" if nowhere == 1 else "have"
+        yield f"of the pods that differ, {nowhere:,} {have} no node before and after"
 
 
 def _pod_names(group: PodGroup) -> str:
@@ -343,7 +370,7 @@ def html(outcome: Outcome) -> str:
             remarks=list(remarks(outcome)),
             head=head,
             rows=rows,
-            changes=[shown(change, outcome.nodes) for change in outcome.changes],
+            groups=list(alike(shown(change, outcome.nodes) for change in outcome.changes)),
         )
     )
 

@@ -1,46 +1,48 @@
-// Puts what the server sends in place of what is shown, and keeps the focus where it was.
+// Asks for what differs from what is shown, and puts it in place; a hidden window asks for nothing.
 "use strict";
 
 const live = document.getElementById("live");
-let source;
+const pause = 2000;
+let lines = [], version = "", timer;
 
-function show(html) {
-  const items = [...live.querySelectorAll("[tabindex], a, button")];
-  const at = items.indexOf(document.activeElement);
-  const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
-  live.innerHTML = html;
-  if ("end" in live.dataset && atEnd) scrollTo(0, document.documentElement.scrollHeight);
-  if (at >= 0) [...live.querySelectorAll("[tabindex], a, button")][at]?.focus({ preventScroll: true });
-}
-
-function lost() {
-  if (document.getElementById("lost")) return;
-  const line = document.createElement("p");
+function lost(text) {
+  const line = document.getElementById("lost") ?? document.createElement("p");
   line.id = "lost";
-  line.className = "trouble";
+  line.className = "sentence late trouble";
   line.setAttribute("role", "status");
-  line.textContent = "fairlead ui does not answer: this may be old. If it ended or was started again, open the address that it printed last.";
+  line.textContent = text;
   live.before(line);
 }
 
-function follow() {
-  source = new EventSource(live.dataset.stream);
-  source.onmessage = (event) => {
-    document.getElementById("lost")?.remove();
-    show(JSON.parse(event.data));
-  };
-  source.onerror = () => {
-    lost();
-    // A browser gives up after some answers, such as that of another session.
-    if (source.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
-  };
+// parts: from, until, and the lines in their place; the last first.
+function patched(old, parts) {
+  const made = [...old];
+  for (const [from, until, fresh] of parts) made.splice(from, until - from, ...fresh);
+  return made;
 }
 
-// A hidden tab asks for nothing.
-document.addEventListener("visibilitychange", () => {
-  source.close();
-  if (!document.hidden) follow();
-});
+async function look() {
+  clearTimeout(timer);
+  try {
+    const response = await fetch(live.dataset.stream, { headers: version ? { "if-none-match": version } : {} });
+    if (response.status === 200) {
+      const found = await response.json();
+      const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 40;
+      lines = patched(found.whole ? [] : lines, found.parts);
+      version = response.headers.get("etag");
+      morph(live, lines.join("\n"));
+      if ("end" in live.dataset && atEnd) scrollTo(0, document.documentElement.scrollHeight);
+    } else if (response.status !== 304) {
+      throw new Error(await response.text());
+    }
+    document.getElementById("lost")?.remove();
+  } catch {
+    lost("fairlead ui does not answer: this may be old. If it ended or was started again, open the address that it printed last.");
+  }
+  clearTimeout(timer);
+  if (!document.hidden) timer = setTimeout(look, pause);
+}
+
+document.addEventListener("visibilitychange", () => document.hidden ? clearTimeout(timer) : look());
 if ("end" in live.dataset) scrollTo(0, document.documentElement.scrollHeight);
-window.addEventListener("pagehide", () => source.close());
-follow();
+look();

@@ -2,7 +2,7 @@
 "use strict";
 
 const names = ["policies", "manifests", "nodes"];
-const pause = 60;
+const pause = 25;
 // Bytes that the texts of an address may have: more than a person writes, and few for a tab.
 const mostBytes = 4 * 1024 * 1024;
 // Bytes that are unpacked at a time. Each is a thousand at most then (RFC 1951), and a browser unpacks
@@ -11,8 +11,10 @@ const piece = 1024;
 const editors = {};
 const answer = document.getElementById("answer");
 const told = document.getElementById("told");
-let test = "", first = "";
-let timer, asking = false, again = false;
+const tabs = [...document.querySelectorAll("[role=tab]")];
+let first = "", shown = false;
+let timer, later, asking = false, again = false;
+let askingMore = false, waiting = null, checked = "";
 
 async function packed(texts) {
   const stream = new Blob([JSON.stringify(texts)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
@@ -52,10 +54,32 @@ const texts = () => Object.fromEntries(names.map((name) => [name, editors[name].
 
 function say(text) {
   const line = document.createElement("p");
-  line.className = "error";
+  line.className = "sentence bad";
   line.textContent = text;
   answer.replaceChildren(line);
 }
+
+function tell(text) {
+  told.textContent = text;
+}
+
+// Posts a question; null after it has said why there is no answer.
+async function post(question) {
+  const response = await fetch("/playground/answer", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(question),
+  });
+  if (!response.headers.get("content-type")?.startsWith("application/json")) {
+    say(await response.text());
+    return null;
+  }
+  const found = await response.json();
+  if (found.error) say(found.error);
+  return found.error ? null : found;
+}
+
+const opened = () => [...answer.querySelectorAll("details.group[open]")].map((each) => each.dataset.key);
 
 async function ask() {
   if (asking) {
@@ -63,24 +87,11 @@ async function ask() {
     return;
   }
   asking = true;
-  answer.setAttribute("aria-busy", "true");
+  answer.parentElement.setAttribute("aria-busy", "true");
   const asked = texts();
   try {
-    const response = await fetch("/playground/answer", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(asked),
-    });
-    if (response.headers.get("content-type")?.startsWith("application/json")) {
-      const found = await response.json();
-      if (found.error) {
-        say(found.error);
-      } else {
-        show(found);
-      }
-    } else {
-      say(await response.text());
-    }
+    const found = await post({ ...asked, opened: shown ? opened() : null });
+    if (found) show(found);
     const text = await packed(asked);
     if (JSON.stringify(asked) === first) sessionStorage.removeItem("texts");
     else sessionStorage.setItem("texts", text);
@@ -88,7 +99,7 @@ async function ask() {
   } catch (error) {
     say(`fairlead ui does not answer: ${error.message}`);
   }
-  answer.removeAttribute("aria-busy");
+  answer.parentElement.removeAttribute("aria-busy");
   asking = false;
   if (again) {
     again = false;
@@ -96,45 +107,109 @@ async function ask() {
   }
 }
 
-function show(found) {
-  // What a person opened or closed stays so.
-  const before = new Map([...answer.querySelectorAll("details")].map((each) => [each.dataset.subject, each.open]));
-  answer.innerHTML = found.html;
-  test = found.test;
-  for (const each of answer.querySelectorAll("details")) {
-    each.open = before.get(each.dataset.subject) ?? each.open;
-  }
+// What the checks of policies against each other depend on.
+const checkable = () => JSON.stringify([editors.policies.text, editors.nodes.text]);
+
+function showMarks(found) {
+  morph(document.getElementById("checks"), found.checks);
+  morph(document.getElementById("findings"), found.findings);
   for (const name of names) editors[name].mark(found.marks.filter((each) => each.editor === name));
 }
+
+function show(found) {
+  shown = true;
+  if (found.whole || checked !== checkable()) showMarks(found);
+  morph(document.getElementById("verdict"), found.verdict);
+  morph(answer, found.html);
+  clearTimeout(later);
+  later = setTimeout(askMore, 400, found);
+}
+
+// What takes longer, once nobody types; one request at a time, as a browser has few connections.
+async function askMore(last) {
+  if (askingMore) {
+    waiting = last;
+    return;
+  }
+  askingMore = true;
+  const { whole, differs } = last;
+  for (const part of [...(differs ? ["change"] : []), ...(whole ? [] : ["findings"])]) {
+    const [asked, policies] = [JSON.stringify(texts()), checkable()];
+    const found = await post({ ...texts(), part }).catch(() => null);
+    if (!found || JSON.stringify(texts()) !== asked) continue;
+    if (part === "change") {
+      morph(document.getElementById("change"), found.html);
+    } else {
+      checked = policies;
+      showMarks(found);
+    }
+  }
+  if (!differs) document.getElementById("change").replaceChildren();
+  askingMore = false;
+  const next = waiting;
+  waiting = null;
+  if (next) askMore(next);
+}
+
+// What is folded was not sent.
+answer.addEventListener("toggle", (event) => {
+  if (!event.target.matches("details.group[open]") || event.target.children.length > 1) return;
+  event.target.dataset.kept = "";
+  ask();
+}, true);
 
 function changed() {
   clearTimeout(timer);
   timer = setTimeout(ask, pause);
 }
 
-answer.addEventListener("click", (event) => {
+function select(name) {
+  for (const tab of tabs) {
+    const own = tab.id === `tab-${name}`;
+    tab.setAttribute("aria-selected", String(own));
+    tab.tabIndex = own ? 0 : -1;
+  }
+  document.querySelector("main").dataset.shown = name;
+  if (name === "answer") return;
+  for (const each of names) document.getElementById(`panel-${each}`).hidden = each !== name;
+}
+
+for (const tab of tabs) {
+  const name = tab.id.slice(4);
+  tab.addEventListener("click", () => select(name));
+  tab.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const seen = tabs.filter((each) => each.offsetParent);
+    const next = seen[(seen.indexOf(tab) + step + seen.length) % seen.length];
+    select(next.id.slice(4));
+    next.focus();
+  });
+}
+
+document.getElementById("findings").addEventListener("click", (event) => {
   const link = event.target.closest("a[data-editor]");
   if (!link) return;
   event.preventDefault();
-  const area = document.getElementById(link.dataset.editor);
-  const details = area.closest("details");
-  if (details) details.open = true;
+  select(link.dataset.editor);
   editors[link.dataset.editor].goTo(Number(link.dataset.line));
 });
 
 async function copyLink() {
   const address = `${location.origin}/playground#${await packed(texts())}`;
   await navigator.clipboard.writeText(address);
-  told.textContent = "Copied. It has all texts; who opens it needs a page of their own.";
+  tell("Copied. It has all texts; who opens it needs a page of their own.");
 }
 
 async function copyTest() {
-  if (!test) {
-    told.textContent = "There are no pods to test.";
+  const found = await post({ ...texts(), part: "test" });
+  if (!found) return;
+  if (!found.test) {
+    tell("There are no pods to test.");
     return;
   }
-  await navigator.clipboard.writeText(test);
-  told.textContent = "Copied. Save it as policies.test.yaml beside policies.yaml, and run fairlead test.";
+  await navigator.clipboard.writeText(found.test);
+  tell("Copied. Save it as policies.test.yaml beside policies.yaml, and run fairlead test.");
 }
 
 function fill(event) {
@@ -148,12 +223,10 @@ async function restore() {
   try {
     const found = await unpacked(packedTexts);
     for (const name of names) editors[name].text = String(found[name] ?? "");
-    const details = document.getElementById("nodes").closest("details");
-    details.open = details.open || editors.nodes.text.trim() !== "";
   } catch (error) {
-    told.textContent = error instanceof RangeError
+    tell(error instanceof RangeError
       ? `The texts of the address have over ${mostBytes / 1024 / 1024} MiB: they are not opened.`
-      : "The address has no texts that can be read.";
+      : "The address has no texts that can be read.");
   }
 }
 
