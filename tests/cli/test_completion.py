@@ -191,6 +191,7 @@ FREE = {
     *("name", "image", "gpu_resource", "cpu", "memory", "env", "volumes", "capacity", "queue"),
     "labels",
     "gang",
+    *("gang", "labels"),
     *("changes", "params", "selector", "container", "history", "webhook_url", "exempt"),
     *("webhook_configuration", "cluster_domain", "default_priority_class"),
 }

@@ -458,6 +458,14 @@ def active_status(
     )
 
 
+def waiting_conditions(message: str) -> tuple[ConditionUpdate, ...]:
+    """Return the conditions of a run that waits to start all at once."""
+    return tuple(
+        ConditionUpdate(kind, "False", WAITS_TO_START, message)
+        for kind in (CREATED, SCHEDULED, READY)
+    )
+
+
 def ended_status(status: RunStatus, generation: int, end: Verdict, now: datetime) -> RunStatus:
     """Return the status of a run that has just ended."""
     began = status.start_time or to_second(now)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.crd.conditions import ConditionUpdate
 from webhook.run import gang, incidents, queue, serving
 from webhook.run.actions import (
     CreatePod,
@@ -27,17 +26,14 @@ from webhook.run.left_pods import left_at_end, pods_to_read, pods_without_watch,
 from webhook.run.manifests import secret_name
 from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.model.intervals import format_intervals, parse_intervals
-from webhook.run.model.status import READY
 from webhook.run.progress import (
-    CREATED,
-    SCHEDULED,
-    WAITS_TO_START,
     active_status,
     describe_progress,
     ended_status,
     pods_left,
     refused_creations,
     suspended_status,
+    waiting_conditions,
 )
 from webhook.run.restarts import (
     STABLE,
@@ -313,10 +309,7 @@ def _reconcile_waiting(
     message = start.message
     if left := pods_left(facts):
         message += f"; {left}"
-    updates = tuple(
-        ConditionUpdate(kind, "False", WAITS_TO_START, message)
-        for kind in (CREATED, SCHEDULED, READY)
-    )
+    updates = waiting_conditions(message)
     status = active_status(run, status, "Pending", message, updates, now)
     times = (
         start.after,
