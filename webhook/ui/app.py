@@ -102,7 +102,7 @@ class Pages:
     )
 
     def __post_init__(self) -> None:
-        self.changes = Changes(self.texts, self.kubeconfig, self.namespace)
+        self.changes = Changes(self.texts, self.kubeconfig, self.namespace, self.given_nodes)
         # Set by `running`, if it has pages of a cluster.
         self._runs: Runs
         self._pools: Pools
@@ -186,7 +186,7 @@ class Pages:
         """Read the texts of the start again, if they are a cluster's."""
         if self.read_start:
             self.texts, self.given_nodes = await self.read_start(self._runs.client)
-            self.changes.texts = self.texts
+            self.changes.texts, self.changes.given_nodes = self.texts, self.given_nodes
 
     async def show_pieces(self, _request: Request) -> Response:
         """Return the page with each piece of the pages."""
