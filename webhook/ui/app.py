@@ -342,11 +342,14 @@ class Pages:
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
+        overview, placement = await asyncio.gather(self._pools.overview(), self._read_placement())
+        return {"trouble": self._pools.trouble, "placement": placement, **overview}
+
+    async def _read_placement(self) -> tuple[str, str]:
         if time.monotonic() - self._placement_read > _PLACEMENT_SECONDS:
             self._placement = await placement_in_force(self._pools.client)
             self._placement_read = time.monotonic()
-        overview = await self._pools.overview()
-        return {"trouble": self._pools.trouble, "placement": self._placement, **overview}
+        return self._placement
 
 
 async def _schema(_request: Request) -> Response:
