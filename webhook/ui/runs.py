@@ -187,23 +187,12 @@ def example() -> dict[str, Any]:
     """Return a timeline for the page of pieces."""
     now = datetime.now(UTC)
     begin = now - timedelta(hours=6)
+    moments = [to_second(begin + timedelta(minutes=at)) for at in (9, 130, 250)]
     incidents = [
-        {
-            "cause": cause,
-            "began": to_second(begin + timedelta(minutes=at)),
-            "reason": "Evicted",
-            "replica": "worker-2",
-        }
-        | ({"secondsLost": lost} if lost else {})
-        for cause, at, lost in (("Disruption", 130, 300), ("Failure", 250, 900))
+        {"cause": cause, "began": began, "reason": "E", "replica": "worker-2", "secondsLost": 600}
+        for cause, began in zip(("Disruption", "Failure"), moments[1:], strict=True)
     ]
-    status = RunStatus.read(
-        {
-            "phase": "Running",
-            "startTime": to_second(begin + timedelta(minutes=9)),
-            "incidents": incidents,
-        }
-    )
+    status = RunStatus.read({"phase": "Running", "startTime": moments[0], "incidents": incidents})
     shown = Report("research", "mnist", "job", "", to_second(begin), False, False, status, ())
     return {"picture": timeline.svg(shown, now), "timeline_legend": timeline.LEGEND}
 
