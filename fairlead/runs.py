@@ -27,7 +27,8 @@ class Run:
     command: program and arguments. workers: replicas of role worker; 0: one replica. gpus: of each
     worker. resources: what each worker requests, such as {"memory": "16Gi"}. volumes: mount path by
     the name of a PersistentVolumeClaim. capacity: mode by capacity class: Allow, Prefer, Constrain
-    or Prevent. queue: of Kueue. code: files by path, mounted at /code.
+    or Prevent. queue: of Kueue. gang: starts
+    all replicas at once, within this time, such as 20m. code: files by path, mounted at /code.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Run:
     capacity: Mapping[str, str] = field(default_factory=dict)
     queue: str = ""
     restart_scope: str = ""
+    gang: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     namespace: str = ""
     code: Mapping[str, bytes] = field(default_factory=dict, repr=False)
@@ -94,6 +96,7 @@ class Run:
         capacity: Mapping[str, str] | None = None,
         queue: str = "",
         restart_scope: str = "",
+        gang: str = "",
         labels: Mapping[str, str] | None = None,
         namespace: str = "",
     ) -> Run:
@@ -122,6 +125,7 @@ class Run:
             capacity=capacity or {},
             queue=queue,
             restart_scope=restart_scope,
+            gang=gang,
             labels=labels or {},
             namespace=namespace,
             code={"train.py": program.encode()},

@@ -42,7 +42,12 @@ FOREIGN = tuple(
     f"# {name}\n"
     for name in (
         *("Polyaxon", "MLRun", "Kubeflow", "Kyverno", "Gatekeeper", "Argo CD", "Flux"),
-        *("Helm values", "mine/kustomization.yaml", "In mine/kustomization.yaml"),
+        *(
+            "Helm values",
+            "mine/kustomization.yaml",
+            "namespaces.yaml",
+            "In mine/kustomization.yaml",
+        ),
         *(
             "mine/installation/kustomization.yaml",
             "mine/kustomization.yaml, in place of the one above",

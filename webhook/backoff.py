@@ -31,6 +31,8 @@ RECONCILE_DELAYS: Final = Delays(first=0.005, longest=300.0)
 CREATION_DELAYS: Final = Delays(first=1.0, longest=60.0)
 # A queued run whose pods could not be created as Kueue admitted it gave its quota back.
 QUEUE_AGAIN_DELAYS: Final = Delays(first=15.0, longest=600.0)
+# A run that starts all at once gave its nodes back.
+GANG_AGAIN_DELAYS: Final = Delays(first=60.0, longest=600.0)
 # Another writer undoes a certificate or a bundle each time it is written.
 REWRITE_DELAYS: Final = Delays(first=1.0, longest=60.0)
 # A write of a certificate met another writer's.

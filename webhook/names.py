@@ -7,7 +7,7 @@ VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 # The releases in their order; the last one is this one. And the one that a cluster may be rolled
-# back to by default: the one before, but none before 0.2.0 is published (decision 141).
+# back to by default: the one before, but none before 0.2.0 is published (decision 137).
 RELEASES: Final = ("0.1.0", "0.2.0")
 ROLLBACK_TO: Final = "0.2.0"
 
@@ -59,6 +59,7 @@ ATTEMPT_VARIABLE: Final = "FAIRLEAD_ATTEMPT"
 # with the number of its first pods, above those of all tries before; a label with the name of the
 # first of them.
 RETRY_OF: Final = f"{GROUP}/retry-of"
+START_NOW: Final = f"{GROUP}/start-now"
 FIRST_ATTEMPT: Final = f"{GROUP}/first-attempt"
 FIRST_TRY: Final = f"{GROUP}/first-try"
 # Annotation of a pod of a Run: what happened to its replica before. Only the controller's own user

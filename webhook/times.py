@@ -25,6 +25,14 @@ def parse_time(text: str) -> datetime:
     return moment
 
 
+def is_time(text: str) -> bool:
+    """Return whether `parse_time` can parse the text."""
+    try:
+        return bool(parse_time(text))
+    except ValueError:
+        return False
+
+
 def elapsed(since: str, now: datetime) -> float:
     """Seconds from `since` to `now`; negative if it is still to come."""
     return (now - parse_time(since)).total_seconds()

@@ -243,12 +243,12 @@ def test_a_definition_that_drops_a_field_widens_no_policy_and_stores_nothing(
 def test_a_field_that_this_version_does_not_know_is_refused_by_name(scene: Scene) -> None:
     """By the webhook at every depth, since the API server keeps it; not without the webhook."""
     later = {**NARROW["spec"], "later": 1}
-    later["match"] = {"roles": ["worker"], "annotationSelector": {"a": "b"}}
+    later["match"] = {"roles": ["worker"], "laterSelector": {"a": "b"}}
     document = an_object(names.API_VERSION, names.POLICY_KIND, "later", later)
     for flags in ((), ("--server-side",)):
         code, said = scene.apply(document, *flags)
         assert code == 1
-        mentions(said, "spec.later: there is no such field", "spec.match.annotationSelector: there")
+        mentions(said, "spec.later: there is no such field", "spec.match.laterSelector: there")
     configuration = path("validatingwebhookconfigurations", scene.running.webhook.name)
     entries = scene.plane.api.get(configuration)["webhooks"]
     for entry in entries:

@@ -6,12 +6,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.controller.runs import raw_node, raw_pod, stored_run
-from webhook.controller.controller_metrics import RESULTS, ControllerMetrics
+from webhook.controller.controller_metrics import RESULTS, STARTS, ControllerMetrics
 from webhook.controller.node_health import Nodes
 from webhook.controller.observed_state import ObservedState
 from webhook.kube.cache import Cache
 from webhook.run.model import RunStatus
-from webhook.run.model.status import Usage
+from webhook.run.model.status import GangStatus, Usage
 
 USAGE = (
     Usage(capacity_class="spot", resource="replicas", seconds=30, repeated_seconds=10),
@@ -37,6 +37,15 @@ def test_what_is_done_is_counted() -> None:
     counted.reconciled("done", 0.02)
     counted.written(RunStatus(), RunStatus(phase="Running", usage=USAGE[:1]))
     counted.written(RunStatus(usage=USAGE[:1]), RunStatus(phase="Pending", usage=USAGE[1:]))
+    since = "2026-11-30T11:00:00Z"
+    for before, after, held in (
+        *(("Waiting", "Starting", 0), ("Starting", "Waiting", 60)),
+        *(("Waiting", "Starting", 60), ("Starting", "Whole", 70), ("Whole", "Whole", 70)),
+    ):
+        counted.written(
+            RunStatus(gang=GangStatus(state=before, since=since, held_seconds=min(held, 60) // 2)),
+            RunStatus(gang=GangStatus(state=after, since=since, held_seconds=held)),
+        )
     counted.pod_created()
     counted.pod_deleted()
     counted.creation_refused("QuotaExceeded")
@@ -55,6 +64,9 @@ def test_what_is_done_is_counted() -> None:
         assert value("run_usage_seconds_total", **of) == seconds
     samples = [sample for metric in registry.collect() for sample in metric.samples]
     assert not any(sample.labels.get("resource") == "made.up/name" for sample in samples)
+    starts = {each: value("gang_starts_total", result=each) for each in set(STARTS.values())}
+    assert starts == {"begun": 2, "gave_way": 1, "whole": 1}
+    assert value("gang_held_seconds_total") == 30 + 30 + 40 + 40
     assert value("pods_created_total") == value("pods_deleted_total") == 1
     assert value("creations_refused_total", reason="QuotaExceeded") == 1
     assert value("api_requests_total", verb="POST", code="201") == 1

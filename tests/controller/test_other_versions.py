@@ -123,16 +123,16 @@ def test_a_role_that_is_not_known_holds_the_run() -> None:
 
 def test_a_run_that_another_engine_has_is_held_too() -> None:
     """Before anything is asked of its engine, which goes on."""
-    spec: Json = {"backend": "kubeflow", "framework": "pytorch", "gang": True}
+    spec: Json = {"backend": "kubeflow", "framework": "pytorch", "ring": True}
     made = stage(STATUS, raw_run(**spec, replicas={"master": {}, "worker": {}})["spec"])
-    assert_held(made, STATUS, ("spec", "gang"))
+    assert_held(made, STATUS, ("spec", "ring"))
 
 
 def test_a_new_run_with_a_field_that_is_not_known_waits_for_the_upgrade() -> None:
     """Pods without what the field asks for could never be made right."""
-    made = Stage(gang=True)
+    made = Stage(ring=True)
     made.api.answers["list", "runs"] = {"items": []}
-    assert_held(made, {}, ("spec", "gang"))
+    assert_held(made, {}, ("spec", "ring"))
 
 
 def test_a_run_that_is_over_is_held_too() -> None:
@@ -144,12 +144,12 @@ def test_a_run_that_is_over_is_held_too() -> None:
 
 def test_once_the_field_is_dropped_the_run_goes_on() -> None:
     """As the definitions of this version do, without a new version of the Run."""
-    made = stage(STATUS, raw_run(gang=True)["spec"])
+    made = stage(STATUS, raw_run(ring=True)["spec"])
     made.look()
     stored = made.known.runs.get("lab/mnist")
     assert stored is not None
     raw = stored.raw()
-    del raw["spec"]["gang"]
+    del raw["spec"]["ring"]
     made.api.answers["list", "runs"] = {"items": [raw]}
     made.look()
     made.look()
@@ -160,7 +160,7 @@ def test_once_the_field_is_dropped_the_run_goes_on() -> None:
 
 def test_the_owner_of_a_run_that_is_held_can_suspend_it() -> None:
     """By a field that this version knows; and it stays unended whatever it counts."""
-    made = stage(STATUS, raw_run(gang=True, suspend=True)["spec"])
+    made = stage(STATUS, raw_run(ring=True, suspend=True)["spec"])
     made.api.answers["delete", "*"] = {"kind": "Status"}
     made.look()
     assert made.status["phase"] == "Suspended"
@@ -172,8 +172,8 @@ def test_the_owner_of_a_run_that_is_held_can_suspend_it() -> None:
 
 def test_no_end_is_decided_by_a_spec_that_is_not_known() -> None:
     """A suspended run that would be over by its deadline is held instead."""
-    spec = raw_run(gang=True, suspend=True, activeDeadlineSeconds=1)["spec"]
-    assert_held(stage(STATUS, spec), STATUS, ("spec", "gang"))
+    spec = raw_run(ring=True, suspend=True, activeDeadlineSeconds=1)["spec"]
+    assert_held(stage(STATUS, spec), STATUS, ("spec", "ring"))
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: path_text(place.path) or "status")
@@ -248,7 +248,7 @@ def test_every_closed_list_of_the_status_is_played() -> None:
         for name, field in model.model_fields.items()
         if any(isinstance(each, Words) for each in field.metadata)
     }
-    assert len(words_of_status()) == len(kinds) == 3
+    assert len(words_of_status()) == len(kinds) == 4
 
 
 @pytest.mark.parametrize("path", words_of_status(), ids=path_text)

@@ -25,6 +25,7 @@ from webhook.controller.owned_objects import Objects
 from webhook.controller.queues import Queues, Trials
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
+from webhook.controller.starts import Starts
 from webhook.controller.stored_run import RunCache
 from webhook.controller.waiting_pods import WaitingPods
 from webhook.controller.workload_executor import WorkloadExecutor
@@ -84,6 +85,7 @@ class Stage:
             ),
             WaitingPods(self.api.client, clock=lambda: self.now),
             queues,
+            Starts(self.known, self.refusals, lambda _: None, now=lambda: self.moment),
             now=lambda: self.moment,
         )
 

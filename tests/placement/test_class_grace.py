@@ -29,9 +29,10 @@ def limited_class(document: Json) -> Json:
 
 
 LIMITED = [limited_class(each) for each in CLASSES]
+# With each value of each label, and without it.
 NODES: list[Json] = [
-    {"metadata": {"name": "other", "labels": dict(zip(WORLD, values, strict=True))}, "spec": {}}
-    for values in itertools.product(*WORLD.values())
+    {"metadata": {"name": "other", "labels": {k: v for k, v in pairs if v}}, "spec": {}}
+    for pairs in itertools.product(*([(k, v) for v in (*WORLD[k], "")] for k in WORLD))
 ]
 
 
@@ -42,7 +43,7 @@ def seconds(pod: Json) -> int:
 def only_on(pod: Json, name: str) -> bool:
     """Whether some node admits the pod by its labels, and each such node is of the class."""
     spot = [
-        node["metadata"]["labels"]["spot"] == "true"
+        node["metadata"]["labels"].get("spot") == "true"
         for node in NODES
         if scheduler.labels_admit(pod, node)
     ]

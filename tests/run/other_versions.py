@@ -107,6 +107,23 @@ STATUS: Json = {
             "secondsLost": 30,
         }
     ],
+    "gang": {
+        "state": "Whole",
+        "since": "2026-11-21T20:01:00.000000Z",
+        "tries": 2,
+        "notBefore": "2026-11-21T20:00:30.000000Z",
+        "lacked": "mnist-worker-1: 0/2 nodes are available",
+        "heldSeconds": 60,
+        "priority": 10,
+        "waited": [
+            {
+                "role": "worker",
+                "indexes": "1",
+                "class": "spot",
+                "since": "2026-11-21T20:00:00Z",
+            }
+        ],
+    },
     "usage": [
         {
             "class": "spot",

@@ -23,10 +23,10 @@ def test_a_run_of_this_version_is_understood() -> None:
 
 def test_the_spec_is_read_without_its_unknown_fields() -> None:
     """For commands, which show what is known of it."""
-    reading = read_run(raw_run(gang=True, backoffLimit=7))
+    reading = read_run(raw_run(ring=True, backoffLimit=7))
     assert reading.run is not None
     assert reading.run.spec.backoff_limit == 7
-    assert reading.unknown == ("spec.gang: this version knows no such field",)
+    assert reading.unknown == ("spec.ring: this version knows no such field",)
 
 
 def test_a_spec_that_is_wrong_is_no_spec_of_another_version() -> None:
@@ -39,7 +39,7 @@ def test_a_spec_that_is_wrong_is_no_spec_of_another_version() -> None:
 
 def test_a_condition_of_a_run_that_is_held_changes_with_its_reason_alone() -> None:
     """Its time is that of the first look; nothing else in the status moves."""
-    held = read_run(raw_run(gang=True)).hold()
+    held = read_run(raw_run(ring=True)).hold()
     assert held is not None
     first = held_status(STATUS, held, 1, NOW)
     assert held_status(first, held, 1, datetime.now(UTC)) == first
@@ -49,7 +49,7 @@ def test_a_condition_of_a_run_that_is_held_changes_with_its_reason_alone() -> No
 
 def test_the_condition_says_when_all_is_understood_again() -> None:
     """And stays, as one that waits for it wants to see it."""
-    held = read_run(raw_run(gang=True)).hold()
+    held = read_run(raw_run(ring=True)).hold()
     assert held is not None
     reading = read_run(raw_run(status=held_status(STATUS, held, 1, NOW)))
     after = reading.report(reading.status, 1, NOW)

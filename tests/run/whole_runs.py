@@ -136,6 +136,6 @@ OTHERS: list[Json] = [
         ports=[{"name": "http", "port": 80, "targetPort": 8888}, {"name": "more", "port": 81}],
         maxAgeSeconds=86400,
     ),
-    a_run(),
+    a_run(gang={"startWithin": "20m"}),
 ]
 ALL: list[Json] = [TENSORFLOW, *OTHERS]

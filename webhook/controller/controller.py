@@ -22,6 +22,7 @@ from webhook.controller.owned_objects import Objects
 from webhook.controller.queues import Queues, Trials
 from webhook.controller.reconciler import Reconciler
 from webhook.controller.refusals import Refusals
+from webhook.controller.starts import Starts
 from webhook.controller.stored_run import RunCache
 from webhook.controller.waiting_pods import WaitingPods
 from webhook.controller.workload_executor import WorkloadExecutor
@@ -168,6 +169,7 @@ class Controller:
         self.known.nodes.cache.subscribe(lambda change: self.engines.node_changed(change.key))
         trials = Trials(self.known)
         self.queues = Queues(watches, self.known, objects, trials, namespace)
+        self.starts = Starts(self.known, self.refusals, self._router.add)
         self._reconciler = Reconciler(
             self.known,
             objects,
@@ -186,6 +188,7 @@ class Controller:
             Delegation(client, writer, self.engines, self.known.nodes, objects, self.refusals),
             WaitingPods(client),
             self.queues,
+            self.starts,
             terms=terms,
         )
         self._queue: WorkQueue | None = None

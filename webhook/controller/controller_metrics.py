@@ -29,6 +29,13 @@ Number: TypeAlias = "Callable[[], float]"
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
 RESULTS: Final = ("done", "invalid", "conflict", "failed")
 STATES: Final = ("useful", "repeated", "waiting")
+# By the states of a start before and after.
+STARTS: Final[Mapping[tuple[str, ...], str]] = {
+    ("Waiting", "Starting"): "begun",
+    ("", "Starting"): "begun",
+    ("Starting", "Whole"): "whole",
+    ("Starting", "Waiting"): "gave_way",
+}
 
 
 class ControllerMetrics:
@@ -63,6 +70,20 @@ class ControllerMetrics:
             ["capacity_class", "resource", "state"],
             registry=registry,
         )
+        self._starts = Counter(
+            metric_names.GANG_STARTS,
+            "Tries to start a run all at once: begun, whole (all replicas had a node) or gave_way "
+            "(its nodes were given back).",
+            ["result"],
+            registry=registry,
+        )
+        self._held = Counter(
+            metric_names.GANG_HELD,
+            "Seconds for which replicas had a node before all of their run had one.",
+            registry=registry,
+        )
+        for start in set(STARTS.values()):
+            self._starts.labels(start)
         self._created = Counter(
             metric_names.PODS_CREATED, "Pods created for runs.", registry=registry
         )
@@ -134,6 +155,11 @@ class ControllerMetrics:
         """Count what a write of a run's status changed: its phase, and what it used."""
         if after.phase != before.phase:
             self._transitions.labels(phase_label(before.phase), phase_label(after.phase)).inc()
+        states = tuple(status.gang.state if status.gang else "" for status in (before, after))
+        if (start := STARTS.get(states)) is not None:
+            self._starts.labels(start).inc()
+        if before.gang and after.gang:
+            self._held.inc(max(0, after.gang.held_seconds - before.gang.held_seconds))
         for usage in usage_increase(before.usage, after.usage):
             if not usage.seconds and usage.resource != REPLICAS:
                 # No node ever had the resource: its name may be anything.

@@ -14,6 +14,7 @@ from webhook.run.actions import Announcement, DeleteRun, Outcome
 from webhook.run.backends.engine_object import undelegated_problems
 from webhook.run.backends.engines import find_engine
 from webhook.run.engine_report import pause_of_events, report_failed_write
+from webhook.run.gang import is_gang
 from webhook.run.idle import creates, needs_whole
 from webhook.run.observed import Needs
 from webhook.run.own_terms import uncounted_waits
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     from webhook.controller.owned_objects import Objects
     from webhook.controller.queues import Queues
     from webhook.controller.refusals import Refusals
+    from webhook.controller.starts import Starts
     from webhook.controller.stored_run import RunCache, StoredRun
     from webhook.controller.waiting_pods import WaitingPods
     from webhook.crd.conditions import ConditionUpdate
+    from webhook.placement.room import Room
     from webhook.run.model import Run, RunStatus
     from webhook.run.observed import Observed, OwnedPod, Refusal
     from webhook.run.plan import Plan
@@ -80,6 +83,7 @@ class Reconciler:
         delegation: Delegation,
         waiting_pods: WaitingPods,
         queues: Queues,
+        starts: Starts,
         *,
         terms: RestartTerms = DEFAULT_TERMS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -94,6 +98,7 @@ class Reconciler:
         self._delegation = delegation
         self._waiting_pods = waiting_pods
         self._queues = queues
+        self._starts = starts
         self._terms = terms
         self._now = now
         # Runs in queues that were deleted, by key, until nothing of them holds quota.
@@ -257,6 +262,9 @@ class Reconciler:
             )
             observed = replace(observed, uncounted=waits)
         observed, left = await self._with_report(run, plan, replace(observed, queue=queue))
+        if plan and is_gang(run):
+            start = self._starts.observe(run, plan, self._room(run, plan, observed))
+            observed = replace(observed, start=start)
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
         unwatched = False
@@ -291,10 +299,14 @@ class Reconciler:
             return observed, None
         pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
         reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
-        room = None
-        if plan and observed.nodes is not None:
-            room = self._waiting_pods.room(run.metadata.uid, plan, self._known.nodes.groups)
+        room = self._room(run, plan, observed) if plan else None
         return replace(observed, reported=reported, room=room), left
+
+    def _room(self, run: Run, plan: Plan, observed: Observed) -> Room | None:
+        """Return how many replicas the nodes can run; None if the nodes are not known."""
+        if observed.nodes is None:
+            return None
+        return self._waiting_pods.room(run.metadata.uid, plan, self._known.nodes.groups)
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
         """Record the rejected creations; return True if they changed."""

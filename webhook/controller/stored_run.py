@@ -11,6 +11,7 @@ import orjson
 from webhook import names
 from webhook.recent import Recent
 from webhook.run.backends.engines import engine_key
+from webhook.run.gang import stored_gang
 from webhook.run.idle import is_idle, reduce_metadata, reduce_run
 from webhook.run.model.status import PHASES, RunStatus
 from webhook.run.queue import ADMITTED
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from webhook.run.model import Run
+    from webhook.run.model.status import GangStatus
     from webhook.run.plan import Plan
 
 # orjson serializes at most 254 levels.
@@ -57,6 +59,7 @@ class StoredRun:
     problem: why no pods can be created, if it is known already; `text` then lacks the spec, or
     what only a plan reads.
     reason: that of the condition which says so.
+    gang: the start of a run whose replicas start all at once, until it is whole.
     """
 
     namespace: str
@@ -73,6 +76,8 @@ class StoredRun:
     queued: bool = False
     understood: bool = True
     reduced: bool = False
+    created: str = ""
+    gang: GangStatus | None = None
 
     @property
     def key(self) -> str:
@@ -128,6 +133,8 @@ def store(raw: dict[str, Any], *, whole: bool = False) -> StoredRun:
         queued=queued,
         understood=understood,
         reduced=reduced,
+        created=_copy(metadata.get("creationTimestamp") or ""),
+        gang=None if engine or queued or reduced or problem else stored_gang(raw),
     )
 
 

@@ -12,7 +12,7 @@ or placed completely.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
 from webhook.dns_names import is_subdomain
@@ -28,7 +28,7 @@ from webhook.placement import (
 from webhook.placement.bundle import conjoined
 from webhook.placement.fields import SCALARS
 from webhook.placement.namespace_setting import NamespaceSetting
-from webhook.placement.node_affinity import TooManyTerms
+from webhook.placement.node_affinity import TooManyTerms, satisfiable
 from webhook.placement.plugin_tolerations import NO_FACTS
 from webhook.placement.pod import REQUIRED_NODES
 from webhook.placement.settings import AllowedSetting, ValuesSetting
@@ -170,17 +170,18 @@ def _within_grace(
         for capacity in classes
         if capacity.most_grace is not None and _runs_only_on(capacity, nodes)
     ]
-    value = plain.termination_grace_period_seconds
+    field = SCALARS["terminationGracePeriodSeconds"]
+    value: int = getattr(plain, field.attribute)
     most, name = min(limits, default=(value, ""))
     if most >= value:
         return plain
     what = f"{most} instead of {value}: class {name} allows no longer"
-    field = SCALARS["terminationGracePeriodSeconds"]
-    if pod.termination_grace_period_seconds in field.unwritten(""):
+    if getattr(pod, field.attribute) in field.unwritten(""):
         ledger.trace.append(Entry(field.name, "", "pod", "set", what))
     else:
         ledger.warn_pod(field.name, "set", what)
-    return plain._replace(termination_grace_period_seconds=most)
+    changed: dict[str, Any] = {field.attribute: most}
+    return plain._replace(**changed)
 
 
 def _runs_only_on(capacity: CapacityClass, nodes: NodeChoice) -> bool:
@@ -188,7 +189,6 @@ def _runs_only_on(capacity: CapacityClass, nodes: NodeChoice) -> bool:
         outside = conjoined(nodes.required, [capacity.outside])
     except TooManyTerms:
         return False
-    satisfiable = node_affinity.satisfiable
     return satisfiable(nodes.required, nodes.selector) and not satisfiable(outside, nodes.selector)
 
 

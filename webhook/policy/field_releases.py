@@ -2,7 +2,7 @@
 
 An older program may be asked again after a rollback, and an older definition may drop a field: a
 condition that vanishes widens its policy. So a field is stored only if the release that a cluster
-may be rolled back to reads it (decision 141).
+may be rolled back to reads it (decision 137).
 """
 
 from __future__ import annotations

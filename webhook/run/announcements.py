@@ -9,7 +9,7 @@ from webhook.run.actions import Announcement
 from webhook.run.history import waited_for
 from webhook.run.model.intervals import parse_intervals
 from webhook.run.progress import DISRUPTING
-from webhook.times import format_span
+from webhook.times import elapsed, format_span, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +31,21 @@ def make_announcements(
     return (
         *_announce_start(run, status),
         *_announce_leaving(run, status),
+        *_announce_start_of_all(run, status),
         *_announce_change(run, status, down),
         *_announce_hindrance(run, status, hindrance),
     )
+
+
+def _announce_start_of_all(run: Run, status: RunStatus) -> Iterator[Announcement]:
+    before, after = run.status.gang, status.gang
+    if before and after and before.state == "Starting" != after.state:
+        if after.state == "Whole":
+            seconds = elapsed(before.since, parse_time(after.since))
+            text = f"all replicas have a node, after {format_span(seconds)} in try {after.tries}"
+            yield Announcement("Normal", "Whole", text)
+        else:
+            yield Announcement("Warning", "GaveNodesBack", status.message)
 
 
 def announce_condition(

@@ -261,6 +261,16 @@ def _companions() -> Iterator[Rule]:
             "is valid with the kinds notebook, tensorboard and service only: remove it",
             at=f".{field}",
         )
+    yield Rule(
+        f"!({_SERVES}) || !has(self.gang)",
+        "is valid with the kinds experiment, job and build only: remove it",
+        at=".gang",
+    )
+    yield Rule(
+        f"{_IS_NATIVE} || !has(self.gang)",
+        "is valid on backend native only, because the engine creates the pods: remove it",
+        at=".gang",
+    )
     for framework in FRAMEWORKS:
         yield Rule(
             f"!has(self.{framework}) || self.?framework.orValue('') == {literal(framework)}",
@@ -308,6 +318,7 @@ _COLUMNS: Final = (
     Column("Disruptions", "integer", ".status.disruptions", wide=True),
     Column("Duration", "string", ".status.duration", wide=True),
     Column("Repeated", "string", ".status.repeated", wide=True),
+    Column("Gang", "string", ".status.gang.state", wide=True),
     Column("Message", "string", ".status.message", wide=True),
 )
 LISTS: Final[Lists] = {

@@ -155,10 +155,10 @@ class History:
         """Return the seconds for which replicas have waited for a class, as long as they may."""
         longest: dict[tuple[tuple[str, int], str], int] = {}
         for role_facts in self._unit:
-            for pod, capacity, end in _waiting(role_facts, observed):
+            for pod, capacity, since, end in waiting(role_facts, observed):
                 if end <= self._now:
                     key = self._key(pod.role, pod.index), capacity
-                    waited = int(elapsed(pod.unscheduled_since, self._now))
+                    waited = int(elapsed(since, self._now))
                     longest[key] = max(waited, longest.get(key, 0))
         return longest
 
@@ -208,18 +208,25 @@ def first_to_give_up(
     facts: Mapping[str, RoleFacts], observed: Observed
 ) -> tuple[datetime, str] | None:
     """Return when the first pods are created again because they waited, and for which class."""
-    waiting = (wait for role_facts in facts.values() for wait in _waiting(role_facts, observed))
-    ends = ((end, capacity) for _, capacity, end in waiting)
+    waits = (wait for role_facts in facts.values() for wait in waiting(role_facts, observed))
+    ends = ((end, capacity) for _, capacity, _, end in waits)
     return min(ends, default=None)
 
 
-def _waiting(role_facts: RoleFacts, observed: Observed) -> Iterator[tuple[OwnedPod, str, datetime]]:
-    """Yield each pod that waits for a node of a class, and until when, if that counts."""
+def waiting(
+    role_facts: RoleFacts, observed: Observed
+) -> Iterator[tuple[OwnedPod, str, str, datetime]]:
+    """Yield each pod that waits for a node of a class, since when, and until when, if that counts.
+
+    The replica may have waited for it in earlier tries of a start.
+    """
     for pod in role_facts.alive.values():
         if pod.unscheduled and pod.unscheduled_since and not pod.node:
             for capacity, most in pod.fallback:
                 if most is not None and (pod.name, capacity) not in observed.uncounted:
-                    yield pod, capacity, parse_time(pod.unscheduled_since) + timedelta(seconds=most)
+                    earlier = observed.waited.get((pod.role, pod.index, capacity))
+                    since = min(filter(None, (pod.unscheduled_since, earlier)))
+                    yield pod, capacity, since, parse_time(since) + timedelta(seconds=most)
 
 
 def _caused_by_node(down: DownReplica, observed: Observed) -> bool:

@@ -12,6 +12,7 @@ from webhook import names
 from webhook.foreign_text import annotation, whole_number
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.run.actions import CREATIONS
+from webhook.times import is_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ _METADATA: Final = frozenset(
         *("creationTimestamp", "deletionTimestamp"),
     }
 )
-# The labels that mean something. Of the annotations one does; all others are read by others.
+# The labels that mean something. Of the annotations two do; all others are read by others.
 _LABELS: Final = (names.KUEUE_QUEUE, names.KUEUE_PRIORITY_CLASS, names.KUEUE_LONGEST)
 # Fields of the spec, and of its roles, that only a plan reads. All others are short.
 PLANNED: Final = frozenset({"template", "environment", "resources", "byIndex", *FRAMEWORKS})
@@ -62,10 +63,15 @@ def reduce_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     given = _mapping(metadata.get("labels"))
     labels = {key: given[key] for key in _LABELS if key in given}
     first = whole_number(annotation(metadata, names.FIRST_ATTEMPT))
+    start = annotation(metadata, names.START_NOW)
+    kept = {
+        **({names.FIRST_ATTEMPT: str(first)} if first else {}),
+        **({names.START_NOW: start} if start and is_time(start) else {}),
+    }
     return {
         **{key: value for key, value in metadata.items() if key in _METADATA},
         **({"labels": labels} if labels else {}),
-        **({"annotations": {names.FIRST_ATTEMPT: str(first)}} if first else {}),
+        **({"annotations": kept} if kept else {}),
     }
 
 

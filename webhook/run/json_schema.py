@@ -21,6 +21,8 @@ _OF_THE_STATUS: Final = (
     "ReplicaHistory",
     "HistoryEvent",
     "Incident",
+    "GangStatus",
+    "GangWait",
     "LastFailure",
     "Condition",
 )

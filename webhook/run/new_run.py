@@ -54,6 +54,7 @@ class NewRun(NamedTuple):
     gpus: of each worker; gpu_resource: the resource that they are
     resources: more requests of each worker, such as cpu and memory
     env: variables by name
+    gang: the time in which all replicas have to get a node; empty: each starts by itself
     volumes: mount path by the name of a PersistentVolumeClaim
     capacity: mode by capacity class
     """
@@ -72,6 +73,7 @@ class NewRun(NamedTuple):
     capacity: Mapping[str, str] = _NOTHING
     queue: str = ""
     restart_scope: str = ""
+    gang: str = ""
     labels: Mapping[str, str] = _NOTHING
 
 
@@ -111,6 +113,7 @@ def manifest(new: NewRun) -> dict[str, Any]:
             framework=new.framework,
             replicas=roles,
             restartScope=new.restart_scope,
+            gang=_given(startWithin=new.gang),
             template=template,
         ),
     }

@@ -232,6 +232,7 @@ def _read_pod(
         finished_at=containers.finished_at(),
         running_since=containers.running_since(),
         init_since=containers.init_since(),
+        priority=spec.get("priority") or 0,
         gates=(gates := _gates(spec)),
         queue=(metadata.get("labels") or {}).get(names.KUEUE_QUEUE) or "" if gates else "",
         has_claim=any(

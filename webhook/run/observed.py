@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.run.queue_state import NO_QUEUE, Queueing
+from webhook.run.start_order import NO_START, Start
 from webhook.times import elapsed, parse_time
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ class OwnedPod:
     """The classes that it does not require, as policies gave them up, each with until when."""
     avoid: frozenset[str] = frozenset()
     """The nodes on which it may not run, as they were ill at its creation."""
+    priority: int = 0
+    """As its PriorityClass says."""
     gates: tuple[str, ...] = ()
     """The names of the scheduling gates that hold it back."""
     queue: str = ""
@@ -297,6 +300,8 @@ class Observed:
     room: how many replicas the nodes that there are can run at one time; None if it is not known.
     uncounted: by pod and class, why its waiting for a node of the class is no fallback.
     queue: what is known of the run's queue.
+    start: what is known of its start, if its replicas start all at once.
+    waited: by role, index and class, since when replicas wait for it over all tries of that start.
     """
 
     pods: Mapping[str, OwnedPod] = field(default_factory=dict)
@@ -317,6 +322,8 @@ class Observed:
     room: Room | None = None
     uncounted: Mapping[tuple[str, str], str] = field(default_factory=dict)
     queue: Queueing = NO_QUEUE
+    start: Start = NO_START
+    waited: Mapping[tuple[str, int, str], str] = field(default_factory=dict)
 
     @property
     def active(self) -> bool:

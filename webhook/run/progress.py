@@ -38,6 +38,8 @@ CREATED: Final = "Created"
 SCHEDULED: Final = "Scheduled"
 SUSPENDED: Final = "Suspended"
 DISRUPTING: Final = "Disrupting"
+# The run starts all at once, and may not begin yet.
+WAITS_TO_START: Final = "WaitsToStart"
 # Nodes that would be given up are not, as so many of their class are silent.
 TOO_MANY_SILENT: Final = "TooManySilent"
 # Conditions that should be True; all others should not.

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from webhook.run import incidents, queue, serving
+from webhook.crd.conditions import ConditionUpdate
+from webhook.run import gang, incidents, queue, serving
 from webhook.run.actions import (
+    CreatePod,
     DeleteDeployment,
     DeletePod,
     DeleteRun,
@@ -25,7 +27,11 @@ from webhook.run.left_pods import left_at_end, pods_to_read, pods_without_watch,
 from webhook.run.manifests import secret_name
 from webhook.run.model import LastFailure, RoleStatus
 from webhook.run.model.intervals import format_intervals, parse_intervals
+from webhook.run.model.status import READY
 from webhook.run.progress import (
+    CREATED,
+    SCHEDULED,
+    WAITS_TO_START,
     active_status,
     describe_progress,
     ended_status,
@@ -55,6 +61,7 @@ if TYPE_CHECKING:
     from webhook.backoff import Delays
     from webhook.run.actions import Action
     from webhook.run.facts import DownReplica, RoleFacts
+    from webhook.run.gang import StartGate
     from webhook.run.model import Run, RunSpec, RunStatus
     from webhook.run.observed import Needs, Observed, OwnedPod
     from webhook.run.queue import Gate
@@ -101,6 +108,7 @@ def reconcile(
     if gate.look_again:
         return Outcome(run.status, after=queue.UNKNOWN_QUEUE_PAUSE_SECONDS, counted=False)
     run = _with_mounted_keys(run, facts, needs)
+    observed = replace(observed, waited=gang.waits_of(run.status))
     counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now, may_run=gate.open)
     stops = end or run.spec.suspend or not gate.open
@@ -111,10 +119,14 @@ def reconcile(
     elif run.spec.suspend or not gate.open:
         outcome = _reconcile_suspended(run, facts, counted, observed, now, terms, gate)
     else:
-        outcome = _reconcile_active(run, facts, counted, needs, observed, now, terms)
+        start = gang.decide_start(run, facts, counted, observed, now)
+        do = _reconcile_active if start.open else _reconcile_waiting
+        outcome = do(run, facts, counted, needs, observed, now, terms, start)
     if not end:
         outcome = queue.apply_gate(gate, outcome, observed.queue, run, now)
-    return replace(outcome, status=settle_usage(outcome.status, facts, observed, now))
+    after = outcome.status.gang
+    held = run.status.starting and after is not None and after.state == "Waiting"
+    return replace(outcome, status=settle_usage(outcome.status, facts, observed, now, held=held))
 
 
 def invalid_status(
@@ -232,25 +244,14 @@ def _reconcile_suspended(
         role_facts.alive or role_facts.ended or role_facts.down for role_facts in facts.values()
     )
     if run.status.phase != "Suspended" or present:
-        scope = run.spec.restart_scope
-        roles = {
-            role: suspended_role(
-                counted.roles[role],
-                restart_all=gate.restarts
-                and (
-                    scope == "Run"
-                    or (scope == "Role" and len(role_facts.succeeded) < role_facts.spec.count)
-                ),
-            )
-            for role, role_facts in facts.items()
-        }
+        roles = _stop_roles(run, facts, counted, restarts=gate.restarts)
     else:
         roles = dict(counted.roles)
     roles = {
         role: with_left(role_status, facts[role], keeps=facts[role].succeeded)
         for role, role_status in roles.items()
     }
-    totals = update_totals(run, roles, counted, now)
+    totals = update_totals(run, roles, counted, now).model_copy(update={"gang": None})
     refused = None if run.spec.suspend else refused_creations(observed.refusals)
     reason, text = refused or (gate.reason, gate.message)
     left = pods_left(facts)
@@ -264,6 +265,70 @@ def _reconcile_suspended(
         (*delete_stale_pods(facts), *open_service(observed)),
         announcements=make_announcements(run, status, counted.down),
         after=min((seconds for seconds in times if seconds is not None), default=None),
+    )
+
+
+def _stop_roles(
+    run: Run, facts: Mapping[str, RoleFacts], counted: Counted, *, restarts: bool
+) -> dict[str, RoleStatus]:
+    """Return the roles whose pods are of an earlier attempt from now on.
+
+    restarts: what restarts together begins again, also replicas that have finished.
+    """
+    scope = run.spec.restart_scope
+    return {
+        role: suspended_role(
+            counted.roles[role],
+            restart_all=restarts
+            and (
+                scope == "Run"
+                or (scope == "Role" and len(role_facts.succeeded) < role_facts.spec.count)
+            ),
+        )
+        for role, role_facts in facts.items()
+    }
+
+
+def _reconcile_waiting(
+    run: Run,
+    facts: Mapping[str, RoleFacts],
+    counted: Counted,
+    _needs: Needs,
+    observed: Observed,
+    now: datetime,
+    terms: RestartTerms,
+    start: StartGate,
+) -> Outcome:
+    """Keep the run without pods until it may start: write the status, then delete the pods.
+
+    Unlike that of a suspended run, its time goes on: it is Pending like one whose pods wait.
+    """
+    roles = dict(counted.roles)
+    if start.gives_way:
+        roles = _stop_roles(run, facts, counted, restarts=True)
+    roles = {
+        role: status.model_copy(update={"creating_indexes": ""}) for role, status in roles.items()
+    }
+    status = update_totals(run, roles, counted, now).model_copy(update={"gang": start.status})
+    message = start.message
+    if left := pods_left(facts):
+        message += f"; {left}"
+    updates = tuple(
+        ConditionUpdate(kind, "False", WAITS_TO_START, message)
+        for kind in (CREATED, SCHEDULED, READY)
+    )
+    status = active_status(run, status, "Pending", message, updates, now)
+    times = (
+        start.after,
+        incidents.seconds_until_decided(counted.incidents, now, terms.incident_window),
+        _seconds_until_lost(facts, now, terms.gone_after),
+    )
+    after = min((seconds for seconds in times if seconds is not None), default=None)
+    return Outcome(
+        status,
+        (*delete_stale_pods(facts), *open_service(observed)),
+        announcements=make_announcements(run, status, counted.down),
+        after=seconds_until_due(run, after, counted, now),
     )
 
 
@@ -288,18 +353,24 @@ def _reconcile_active(
     observed: Observed,
     now: datetime,
     terms: RestartTerms,
+    start: StartGate,
 ) -> Outcome:
     if needs.keys and not run.status.ssh_secret:
         steps = create_keys(facts)
     else:
         steps = next_steps(run.spec, facts, counted, needs, observed, now)
+    if start.begins:
+        # A pod that an earlier try planned is created only after this start is stored.
+        steps.actions = [action for action in steps.actions if not isinstance(action, CreatePod)]
+    if start.after is not None:
+        steps.wait(start.after)
     roles = {
         role: role_status.model_copy(
             update={"creating_indexes": format_intervals(steps.planned[role])}
         )
         for role, role_status in counted.roles.items()
     }
-    status = update_totals(run, roles, counted, now)
+    status = update_totals(run, roles, counted, now).model_copy(update={"gang": start.status})
     progress = describe_progress(run.spec, facts, counted, steps, observed, status)
     if progress.phase == "Running" and progress.whole:
         whole = incidents.record_recovery(status.incidents, now)
@@ -307,7 +378,8 @@ def _reconcile_active(
     for seconds in _seconds_until_looks(facts, counted, observed, now, terms):
         if seconds is not None:
             steps.wait(seconds)
-    status = active_status(run, status, progress.phase, progress.message, progress.conditions, now)
+    message = "; ".join(filter(None, (progress.message, start.message)))
+    status = active_status(run, status, progress.phase, message, progress.conditions, now)
     return Outcome(
         status,
         tuple(steps.actions),

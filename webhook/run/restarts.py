@@ -108,15 +108,21 @@ def count_down(
         (down_replica for _, down_replicas in chosen for down_replica in down_replicas),
         key=lambda down_replica: down_replica.order,
     )
+    # A program whose peers have no node yet fails for want of them: that is charged to nobody.
+    charged = [
+        down_replica
+        for down_replica in down
+        if down_replica.failure.disruption or not run.status.starting
+    ]
     permanent = {
         (down_replica.role, down_replica.index)
-        for down_replica in down
+        for down_replica in charged
         if not may_restart(facts[down_replica.role].spec.restart_policy, down_replica.failure)
     }
     decision = decide_incidents(
         run.status.incidents,
         facts,
-        down,
+        charged,
         permanent,
         observed,
         now,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from webhook import names
 from webhook.errors import InvalidRun
 from webhook.pod_schema import field_checks, object_rules, template_rules, text_rules
 from webhook.pod_schema.field_checks import MAX_FAULTS
 from webhook.run import mistakes
 from webhook.run.plan import plan
+from webhook.run.queue import queue_of
 from webhook.run.template import DIRECTIVE
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def faults(planned: Plan) -> list[Fault]:
                 fault_paths.add(path)
                 run_faults.append(fault._replace(path=path))
     run_faults += _variable_faults(planned)
-    return [*run_faults, *_metadata_faults(run), *_service_name_faults(run)]
+    return [*run_faults, *_metadata_faults(run), *_service_name_faults(run), *_gang_faults(run)]
 
 
 def _variable_faults(planned: Plan) -> Iterator[Fault]:
@@ -93,6 +95,16 @@ def _service_name_faults(run: Run) -> Iterator[Fault]:
             "rename it"
         )
         yield field_checks.Fault(("metadata", "name"), text)
+
+
+def _gang_faults(run: Run) -> Iterator[Fault]:
+    """Yield a fault for a start that a queue would make, which the API server cannot see."""
+    if run.spec.gang is not None and queue_of(run):
+        text = (
+            f"Kueue starts a run with the label {names.KUEUE_QUEUE} all at once, by quota for all "
+            "of its pods; remove gang, or the label"
+        )
+        yield field_checks.Fault(("spec", "gang"), text)
 
 
 def _metadata_faults(run: Run) -> Iterator[Fault]:

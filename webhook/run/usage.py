@@ -67,8 +67,12 @@ def settle_usage(
     facts: Mapping[str, RoleFacts],
     observed: Observed,
     now: datetime,
+    *,
+    held: bool = False,
 ) -> RunStatus:
     """Return the status `after` with the time of the pods on which the run counts no more.
+
+    held: their programs waited for peers that had no node, so all of their time is waiting.
 
     What a disruption or a failure ended is repeated: all of it, although a program that writes
     checkpoints repeats less. So is what finished replicas did that run again, of the pods that are
@@ -87,8 +91,9 @@ def settle_usage(
         left = [pod for pod in role_facts.pods.values() if over or not counts_now(pod)]
         not_ended: dict[bool, list[int]] = {True: [], False: []}
         for pod in filter(counts_then, (*left, *role_facts.gone.values())):
-            repeated = wasted and pod.index not in finished
-            rows += usage_of(pod, observed, now, repeated=repeated)
+            repeated = wasted and pod.index not in finished and not held
+            pod_rows = usage_of(pod, observed, now, repeated=repeated)
+            rows += map(_as_waiting, pod_rows) if held else pod_rows
             if pod.index in role_facts.pods and not pod.ended and not _end_of(pod, observed):
                 not_ended[repeated].append(pod.index)
         ending[role] = tuple(
@@ -234,6 +239,12 @@ def usage_of(
     """Yield the time of a pod: as a replica, and of each accelerator that it requests."""
     end = _end_of(pod, observed)
     return _usage_until(pod, observed, min(now, end) if end else now, repeated=repeated)
+
+
+def _as_waiting(usage: Usage) -> Usage:
+    return usage.model_copy(
+        update={"seconds": 0, "waiting_seconds": usage.waiting_seconds + usage.seconds}
+    )
 
 
 def _usage_until(

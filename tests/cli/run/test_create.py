@@ -75,6 +75,8 @@ def test_a_file_is_changed_by_set() -> None:
         (("a", *IMAGE, "python", "a.py", "--lr", "1"), 2, ("--lr", "after --")),
         (("a", *IMAGE, "b", "--", "python"), 2, ("unexpected b",)),
         (("a", *IMAGE, "--workers", "0"), 2, ("--workers",)),
+        (("a", *IMAGE, "--gang", "20", "--dry-run"), 1, ("startWithin", "20", "15m, 90s, 1h30m")),
+        (("a", *IMAGE, "--gang", "1m", "--queue", "q", "--dry-run"), 1, ("spec.gang", "Kueue")),
         (("a", *IMAGE, "--queue", ""), 2, ("--queue", "is empty")),
         (("a", *IMAGE, "--queue", "Q"), 2, ("--queue", "'Q'", "a-z")),
         (("a", *IMAGE, "--preview", "--dry-run"), 2, ("--preview", "--dry-run")),

@@ -70,6 +70,22 @@ def test_of_several_names_those_that_exist_are_changed(tmp_path: Path, verb: str
     assert len(done.stdout.splitlines()) == 2
 
 
+def test_a_start_is_asked_for_where_one_is_waited_for(tmp_path: Path, wording: Wording) -> None:
+    """Of other Runs it is an error; the annotation has the time."""
+    there = restricted()
+    for name, state in (("d", "Waiting"), ("e", "Whole")):
+        run = run_object(name, f"u-{name}", gang={"state": state, "since": "2026-11-30T11:00:00Z"})
+        run["spec"]["gang"] = {"startWithin": "10m"}
+        there.add(RUNS, run)
+    with served(there, tmp_path) as call:
+        done = call("start", "a", "d", "e")
+    assert done.exit_code == 1
+    (patch,) = (each for each in there.requests if each.method == "PATCH")
+    assert patch.path == f"{RUNS}/d"
+    assert [*json.loads(patch.body)["metadata"]["annotations"]] == ["fairlead.dev/start-now"]
+    wording(done.stderr)
+
+
 @pytest.mark.parametrize("words", [("list",), ("logs",)])
 def test_of_several_names_those_that_exist_are_shown(
     tmp_path: Path, words: tuple[str, ...]

@@ -119,9 +119,9 @@ class Books:
         """Whether a write begins a role again, its finished replicas among them."""
         if scope == "Replica" or attempt(new, role) == attempt(old, role):
             return False
-        if new.get("phase") != "Suspended":
+        if new.get("phase") != "Suspended" and not gave_way(old, new):
             return True
-        if evicted(old, new) or gave_back(old, new):
+        if evicted(old, new) or gave_back(old, new) or gave_way(old, new):
             # Of a role alone, unless all of it has finished.
             return scope == "Run" or not role_of(new, role).get("succeededIndexes")
         unit = new["replicas"] if scope == "Run" else [role]
@@ -159,6 +159,16 @@ def evicted(old: Json, new: Json) -> bool:
 def gave_back(old: Json, new: Json) -> bool:
     """Whether a write suspends a run because it gives its quota back, which is no disruption."""
     return _leaves(old, new) in (CANNOT_CREATE, PLACEMENT_CHANGED)
+
+
+def gang_of(status: Json) -> str:
+    """The state of a start; empty without one."""
+    return str((status.get("gang") or {}).get("state", ""))
+
+
+def gave_way(old: Json, new: Json) -> bool:
+    """Whether a write gives up a start in which not all replicas had a node."""
+    return (gang_of(old), gang_of(new)) == ("Starting", "Waiting")
 
 
 def _leaves(old: Json, new: Json) -> str:

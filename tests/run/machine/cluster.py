@@ -42,9 +42,10 @@ class Cluster:
                 node
                 for node in NODES
                 if node not in self.lost and node in there and there[node].ready == "True"
-                if node not in pod.avoid
+                if node not in pod.avoid and self._has_place(node)
             ]
-            if not nodes and pod.avoid and pod.unscheduled is None:
+            waits = pod.avoid or self.server.places is not None
+            if not nodes and waits and pod.unscheduled is None:
                 self._change(pod, unscheduled=self.server.now)
             if nodes:
                 self._change(pod, node=nodes[pod.index % len(nodes)], bound=self.server.now)
@@ -52,6 +53,10 @@ class Cluster:
             self._change(pod, phase="Running", started=self.server.now)
         elif pod.phase == "Running":
             self._change(pod, ready=True)
+
+    def _has_place(self, node: str) -> bool:
+        here = sum(pod.node == node and not pod.over for pod in self.server.pods.values())
+        return self.server.places is None or here < self.server.places
 
     def exit(self, pod: Pod, code: int, word: str = "") -> None:
         """The program ends by itself. The word is the runtime's: Completed, Error, OOMKilled."""
@@ -295,6 +300,10 @@ class Cluster:
         self.vacate()
         self.admit()
         self.server.quota_used_up = False
+        self.server.most_pods = None
+        if self.server.places is not None:
+            # Enough for any run alone, and not for two.
+            self.server.places = 2
         self.server.answers_lost = None
         self.server.excluded = False
         # Nodes of the class never come if all give it up. A pod waits as the policy said when it

@@ -13,13 +13,16 @@ from tests.run.machine.caches import Caches
 from tests.run.machine.executor import Executor, pod_name
 from tests.run.machine.laws import Laws
 from tests.run.machine.server import KINDS, Refused, Server
-from tests.run.machine.things import Json, Pod, RunThing, WorkloadThing, moment
+from tests.run.machine.things import Json, Pod, RunThing, WorkloadThing, moment, stamp
 from webhook.controller.reconciler import UNWATCHED_PAUSE
 from webhook.run import actions as act
 from webhook.run.idle import needs_whole
 from webhook.run.model import Run
+from webhook.run.model.status import GangStatus
 from webhook.run.observed import Needs, NodeHealth, Observed, OwnedPod, Refusal
 from webhook.run.queue_state import Queueing
+from webhook.run.start_order import NO_START, Start, Starter, find_start
+from webhook.times import to_microsecond
 
 Heart: TypeAlias = Callable[[Run, Needs, Observed, datetime], act.Outcome]
 # Seconds after which what was refused is tried again; the real one doubles them.
@@ -220,6 +223,39 @@ class Controller:
             queue=self._queueing(thing, held("workloads")[thing.name])
             if mine("workloads")
             else Queueing(),
+            start=self._start(thing) if "gang" in thing.spec else NO_START,
+        )
+
+    def _start(self, thing: RunThing) -> Start:
+        """What the order of starts says; of what is decided and not written yet, too."""
+        runs = self.caches.held("runs").values()
+        starters = [self._starter(each) for each in runs if "gang" in each.spec]
+        me = next(each for each in starters if each.uid == thing.uid)
+        others = [each for each in starters if each.gang.state != "Whole"]
+        found = find_start(me, others, moment(self.server.now))
+        return found._replace(on_demand=self.server.on_demand)
+
+    def _starter(self, thing: RunThing) -> Starter:
+        run, now = raw.run(thing), moment(self.server.now)
+        work = self.works.get(thing.name)
+        status = work.outcome.status if work and work.thing.uid == thing.uid else run.status
+        gang = status.gang or GangStatus(state="Waiting", since=to_microsecond(now))
+        if status.ended or run.spec.suspend or thing.going is not None:
+            gang = gang.model_copy(update={"state": "Whole"})
+        pods = [
+            p for p in self.caches.held("pods").values() if p.run_uid == thing.uid and not p.over
+        ]
+        refusals = self.refusals.get(thing.name, {}).values()
+        return Starter(
+            name=f"lab/{thing.name}",
+            uid=thing.uid,
+            created=stamp(thing.created),
+            gang=gang,
+            resources=frozenset({"cpu"}),
+            holds=any(pod.node for pod in pods),
+            lacks=any(pod.unscheduled is not None and not pod.node for pod in pods)
+            or bool(refusals),
+            over_quota=any(refusal.reason == "QuotaExceeded" for refusal in refusals),
         )
 
     def _queueing(self, thing: RunThing, found: WorkloadThing) -> Queueing:

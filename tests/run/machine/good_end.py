@@ -12,9 +12,10 @@ from tests.run.machine.server import Server
 from tests.run.machine.specs import finishing_role
 from tests.run.machine.things import ENDED, Pod, RunThing, seconds
 from webhook.backoff import GONE_AFTER
+from webhook.times import span_seconds
 
 # Rounds of: the world goes one step, the controller does all that is due. Each backoff is a round.
-ROUNDS = 150
+ROUNDS = 500
 # Within so many seconds the controller looks again whether an author still causes a wait.
 AGAIN = 60.0
 # Reconciles of one run without a change from outside, until it asks for nothing more.
@@ -127,14 +128,26 @@ def _times(server: Server, run: RunThing) -> list[float]:
         and pod.uid not in role_counted(run, pod)
         and pod.unscheduled + most > server.now + 1
     ]
+    times += [at for at in _starts(server, run) if at > server.now + 0.001]
     # Texts of times have microseconds.
-    times += [at for at in _backoffs(server, run) if at > server.now + 0.001]
+    if (run.status.get("gang") or {}).get("state") != "Waiting":
+        times += [at for at in _backoffs(server, run) if at > server.now + 0.001]
     return times
 
 
 def role_counted(run: RunThing, pod: Pod) -> list[str]:
     found: list[str] = run.status.get("replicas", {}).get(pod.role, {}).get("countedUIDs", [])
     return found
+
+
+def _starts(server: Server, run: RunThing) -> Iterator[float]:
+    """When a start gives way, or begins again."""
+    gang = run.status.get("gang") or {}
+    if gang.get("state") == "Waiting" and "notBefore" in gang:
+        yield seconds(gang["notBefore"])
+    if gang.get("state") == "Starting":
+        within = 1200.0 if server.on_demand else span_seconds(run.spec["gang"]["startWithin"])
+        yield seconds(gang["since"]) + within
 
 
 def _backoffs(server: Server, run: RunThing) -> Iterator[float]:

@@ -79,6 +79,14 @@ QUEUES = (
         {"reason": ("", "", "", "Preempted", "PodsReadyTimeout", "deleted", *OWN_EVICTIONS)},
     ),
 )
+# What happens to runs that start all at once.
+STARTS = (
+    Happening("room", 6, {"places": (1, 2, 2, 3)}),
+    Happening("part", 3, {"most_pods": (None, None, 2, 3)}),
+    Happening("demand", 1, {"value": (False, True)}),
+    Happening("start_now", 1, {"name": ("one", "two")}),
+    Happening("time", 6, {"seconds": (0, 0, 30.0, 61.0, 125.0, 600.0)}),
+)
 # What would end most plays early, if it were as frequent as the rest.
 RARE = (
     Happening("delete", 1, {"kind": ("runs",), "foreground": (False, True)}),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tests.run.machine import decisions, raw, statuses
-from tests.run.machine.books import Books, evicted, indexes, role_of
+from tests.run.machine.books import Books, evicted, gang_of, indexes, role_of
 from tests.run.machine.server import Server
 from tests.run.machine.things import Pod, RunThing, Thing, seconds
 from webhook.run import actions as act
@@ -65,6 +65,8 @@ class Laws:
             statuses.check_deletion(old.status, new.status)
             return
         books = self.of(new.uid)
+        if (gang_of(old.status), gang_of(new.status)) == ("Waiting", "Starting"):
+            self._one_starts(new)
         statuses.check(books, raw.run(new).spec, old.status, new.status, self.server.now)
         if evicted(old.status, new.status):
             causes = [one["cause"] for one in new.status.get("incidents", ())]
@@ -73,6 +75,15 @@ class Laws:
                 done = [one["succeeded"] for one in new.status["replicas"].values()]
                 assert not any(done), f"some will not run again: {new.status}"
         books.note(old, new)
+
+    def _one_starts(self, new: RunThing) -> None:
+        """Of two runs one begins to start, unless the other has waited for a node for minutes."""
+        for other in self.server.runs.values():
+            starts = gang_of(other.status) == "Starting" and other.uid != new.uid
+            active = other.going is None and other.status.get("phase") not in OVER
+            if starts and active and not other.spec.get("suspend") and self.alone:
+                since = seconds(other.status["gang"]["since"])
+                assert self.server.now - since >= 120, "both start"
 
     def every_moment(self) -> None:
         """What is stored now."""
@@ -114,6 +125,8 @@ class Laws:
         finished = books.succeeded(run.status, role)
         assert index not in finished, f"{what}: it has finished its work"
         assert run.status.get("phase") not in OVER, f"{what}: the run is over"
+        if "gang" in run.spec:
+            assert gang_of(run.status) in ("Starting", "Whole"), f"{what}: it may not start yet"
         if thing.name + f"-{role}-{index}" not in self.server.pods:
             wait = books.wait_until(role, index)
             assert self.server.now >= wait - 0.001, f"{what}: before its backoff is over at {wait}"

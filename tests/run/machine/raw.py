@@ -135,6 +135,8 @@ def _run(thing: RunThing) -> Json:
     }
     if thing.going is not None:
         metadata["deletionTimestamp"] = stamp(thing.going)
+    if thing.start_now is not None:
+        metadata["annotations"] = {names.START_NOW: stamp(thing.start_now)}
     if queue := thing.spec.get("queue"):
         metadata["labels"] = {names.KUEUE_QUEUE: queue}
     spec = {key: value for key, value in thing.spec.items() if key != "queue"}

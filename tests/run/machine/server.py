@@ -47,6 +47,11 @@ class Server:
         # The fallback of the policy in force, and whether there are no spot nodes to be had.
         self.rule: Fallback | None = None
         self.sold_out = False
+        # The most pods on a node, and the most of the namespace; None: any number.
+        self.places: int | None = None
+        self.most_pods: int | None = None
+        # Whether a class is made on demand: a start has more time then.
+        self.on_demand = False
         # Whether the authors' own terms exclude the nodes of spot that there are.
         self.excluded = False
 
@@ -70,7 +75,10 @@ class Server:
         """Store a new object. Raises Refused if its name is taken, or the quota is used up."""
         if thing.name in self.stored[kind]:
             raise Refused("AlreadyExists")
-        if kind == "pods" and self.quota_used_up:
+        there = sum(not pod.over for pod in self.pods.values() if pod.run_uid)
+        owned = isinstance(thing, Pod) and thing.run_uid
+        part = owned and self.most_pods is not None and there >= self.most_pods
+        if kind == "pods" and (part or self.quota_used_up):
             raise Refused("QuotaExceeded", f"pods {thing.name!r} is forbidden: exceeded quota")
         if isinstance(thing, Pod):
             thing = replace(thing, fallback=self._marks(thing))

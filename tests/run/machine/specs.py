@@ -62,6 +62,12 @@ def elastic(choose: Choose) -> Json:
     }
 
 
+def gang(choose: Choose) -> Json:
+    """The spec of such a run whose replicas start all at once, and have room alone."""
+    within = choose(("1m", "1m", "10m"))
+    return {**choose((training, training, elastic))(choose), "gang": {"startWithin": within}}
+
+
 def queued(choose: Choose) -> Json:
     """The spec of such a run in a queue of Kueue."""
     return {**training(choose), "queue": "ml"}

@@ -136,6 +136,23 @@ class Stage:
         """The namespace's quota of pods is used up, or is not any more."""
         self.server.quota_used_up = used_up
 
+    def room(self, places: int) -> None:
+        """Nodes have room for so many pods each."""
+        self.server.places = places
+
+    def part(self, most_pods: int | None) -> None:
+        """The namespace has a quota of so many pods."""
+        self.server.most_pods = most_pods
+
+    def demand(self, value: bool) -> None:
+        """Nodes may be made on demand, or not any more."""
+        self.server.on_demand = value
+
+    def start_now(self, name: str) -> None:
+        """Somebody asks for a start without a pause."""
+        if name in self.server.runs:
+            self.server.change("runs", name, start_now=self.server.now)
+
     def kueue(self, reason: str) -> None:
         """Kueue evicts for a reason; without one it admits. Or somebody deletes Workloads."""
         if reason == "deleted":

@@ -9,6 +9,8 @@ from tests.run.machine.books import (
     Books,
     attempt,
     collateral,
+    gang_of,
+    gave_way,
     indexes,
     restarts,
     role_of,
@@ -45,6 +47,7 @@ def check_deletion(old: Json, new: Json) -> None:
 def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None:
     """Raise AssertionError where a status breaks a law."""
     _run_wide(old, new, now)
+    _gang(spec, old, new)
     bumped = []
     ended = [
         fate
@@ -70,7 +73,10 @@ def check(books: Books, spec: RunSpec, old: Json, new: Json, now: float) -> None
         elif new.get("phase") in OVER:
             _at_the_end(books, role, before, after, _waiting(old, role))
         else:
-            _one_by_one(books, spec, role, before, after)
+            finishing = spec.elastic_from and any(
+                role_of(new, each).get("succeededIndexes") for each in spec.roles
+            )
+            _one_by_one(books, spec, role, before, after, finishing=bool(finishing))
     if books.alone:
         missed = [books.ledger.fates[uid] for uid in books.used - used]
         _charged_once(books, spec, old, new, ended, missed)
@@ -114,6 +120,21 @@ def _run_wide(old: Json, new: Json, now: float) -> None:
     assert new.get("observedGeneration", 0) >= old.get("observedGeneration", 0)
 
 
+def _gang(spec: RunSpec, old: Json, new: Json) -> None:
+    """A run that was whole is left alone, unless all of it restarts or it is suspended."""
+    before, after = gang_of(old), gang_of(new)
+    if before == "Whole" and after != "Whole" and new.get("phase") != "Suspended":
+        more = [restarts(role_of(new, each)) > restarts(role_of(old, each)) for each in spec.roles]
+        again = [attempt(new, each) > attempt(old, each) for each in spec.roles]
+        assert spec.restart_scope == "Run", f"it was whole, and is {after}"
+        assert any(more) or all(again), f"nothing restarts it, and it is {after}"
+    if after == "Waiting" and before == "Waiting":
+        assert new.get("phase") == "Pending" or new.get("phase") in OVER, new.get("phase")
+    tries = [(each.get("gang") or {}).get("tries", 0) for each in (old, new)]
+    if (before, after) == ("Waiting", "Starting"):
+        assert tries[1] == tries[0] + 1
+
+
 def _gauges(role: str, spec: RunSpec, after: Json) -> None:
     count = spec.roles[role].count
     assert after.get("desired", 0) == count, f"{role}: desired"
@@ -126,8 +147,13 @@ def _gauges(role: str, spec: RunSpec, after: Json) -> None:
     assert done <= set(range(count)), f"{role}: indexes that there are not"
 
 
-def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Json) -> None:
-    """Each end is counted once, as what it was, and nothing that has not happened."""
+def _one_by_one(
+    books: Books, spec: RunSpec, role: str, before: Json, after: Json, *, finishing: bool
+) -> None:
+    """Each end is counted once, as what it was, and nothing that has not happened.
+
+    finishing: of an elastic run, of which one has finished: what comes late does not count.
+    """
     ends = books.newly_ended(before, after)
     finished = indexes(before.get("succeededIndexes", ""))
     for fate in ends:
@@ -140,6 +166,8 @@ def _one_by_one(books: Books, spec: RunSpec, role: str, before: Json, after: Jso
         assert given_up or fate.word in ("program", "disruption", "success"), f"{what} is counted"
     active = len(indexes(after.get("activeIndexes", "")))
     assert spec.serving or active >= after.get("active", 0), f"{role}: only {active} are remembered"
+    if finishing:
+        return
     missed = restarts(after) - restarts(before) - len(ends)
     gone = books.newly_missed(before, after)
     assert missed == len(gone), (
@@ -171,6 +199,10 @@ def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, 
         pod, since = fate.pod, fate.pod.unscheduled
         assert pod.fallback or pod.avoid, f"{pod} waits for nothing"
         waits = [most for _, most in pod.fallback if most is not None]
+        if spec.gang and since is not None:
+            # It goes on waiting over the tries of its start.
+            lives = books.fates(role, pod.index)
+            since = min(one.pod.unscheduled for one in lives if one.pod.unscheduled is not None)
         # It avoids a node that is well again, or has waited for a class; else a peer has.
         least = 0.0 if pod.avoid else min(waits, default=inf)
         waited = since is not None and now - since >= least - 1
@@ -201,11 +233,15 @@ def _charged_once(
     assert len(fresh) == disruptions, f"{disruptions} disruptions are charged for {fresh}"
     if any(fate.word == "disruption" for fate in ended):
         assert "Disruption" in causes, f"a disruption belongs to no incident: {ended}"
-    if new.get("phase") in OVER or new.get("phase") == "Suspended":
+    if new.get("phase") in OVER or new.get("phase") == "Suspended" or gave_way(old, new):
         return
     told = failed + uncharged(new) - uncharged(old) + collateral(old, new)
     programs = [fate for fate in ended if fate.word == "program"]
     certain = [fate for fate in programs if not books.ledger.may_be_the_nodes(fate)]
+    if gang_of(old) == "Starting":
+        # Their peers had no node yet.
+        assert told <= 0, f"{told} failures are told of while not all have a node"
+        certain = []
     if spec.restart_scope == "Replica":
         most = len(programs) + sum(fate.word == "program" for fate in missed)
         assert len(certain) <= told <= most, f"{told} failures are told of, and there were {most}"
@@ -244,6 +280,9 @@ def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) 
                     books, role, role_of(old, role), role_of(new, role), _waiting(old, role)
                 )
             return
+    elif gave_way(old, new):
+        assert sorted(bumped) == sorted(spec.roles), "a start that is given up leaves a role's pods"
+        return
     else:
         assert spec.restart_scope != "Replica", f"{bumped} begin anew"
     if spec.restart_scope == "Run":

@@ -29,7 +29,7 @@ import pytest
 from tests.examples import examples
 from tests.run.machine.cluster import NODES
 from tests.run.machine.server import KINDS
-from tests.run.machine.specs import TEMPLATE, elastic, queued, serving, training
+from tests.run.machine.specs import TEMPLATE, elastic, gang, queued, serving, training
 from tests.run.machine.stage import Stage
 from tests.run.machine.things import Json
 from tests.run.machine.walks import SpecOf, broken_by, random_walk
@@ -45,6 +45,7 @@ from webhook.run.reconcile import reconcile
         pytest.param(training, 2, examples(350), id="two controllers"),
         pytest.param(serving, 1, examples(130), id="notebooks"),
         pytest.param(queued, 1, examples(500), id="in a queue"),
+        pytest.param(gang, 1, examples(500), id="all at once"),
         pytest.param(elastic, 1, examples(300), id="elastic"),
     ],
 )

@@ -90,6 +90,7 @@ class RunThing:
     generation: int = 1
     status: Json = field(default_factory=dict)
     going: float | None = None
+    start_now: float | None = None
 
 
 @dataclass(frozen=True)

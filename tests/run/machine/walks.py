@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 
 from tests.run.machine.controller import Heart
-from tests.run.machine.happenings import HAPPENINGS, QUEUES, RARE
+from tests.run.machine.happenings import HAPPENINGS, QUEUES, RARE, STARTS
 from tests.run.machine.specs import Choose
 from tests.run.machine.stage import Stage
 from tests.run.machine.things import Json
@@ -40,10 +40,15 @@ def random_walk(seed: int, spec_of: SpecOf, controllers: int) -> Walk:
     """The walk of this number."""
     random = Random(seed)
     spec = spec_of(random.choice)
-    often = HAPPENINGS + (QUEUES if "queue" in spec else ())
+    often = HAPPENINGS + (QUEUES if "queue" in spec else ()) + (STARTS if "gang" in spec else ())
     happenings = [each for each in often for _ in range(each.often * 4)]
     happenings += [each for each in RARE for _ in range(each.often)]
     steps: list[tuple[str, Json]] = []
+    if "gang" in spec:
+        steps += [
+            ("room", {"places": 2}),
+            ("apply", {"name": "two", "spec": spec_of(random.choice)}),
+        ]
     for _ in range(STEPS):
         each = random.choice(happenings)
         values: Json = {name: random.choice(some) for name, some in each.values.items()}

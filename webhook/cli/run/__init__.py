@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, str]] = {
     "retry": "Try a Run again that is over; its checkpoints are found.",
     "render": "Render a Run as the object of another engine, without a cluster.",
     "simulate": "Compare policies by what becomes of a Run on nodes that come and go.",
+    "start": "Try a start again now, of Runs that start all at once.",
     "status": "Show a Run's phase and reason, its replicas and its last failure.",
     "suspend": "Suspend Runs: their pods are deleted, and their counts are kept.",
     "top": "Show what active Runs have and wait for, again and again.",
@@ -27,9 +28,8 @@ COMMANDS: Final[dict[str, str]] = {
 }
 
 
-_CHANGES: Final = {
-    command: f"webhook.cli.run.changing:{command}" for command in ("suspend", "resume", "delete")
-}
+_CHANGING: Final = ("suspend", "resume", "start", "delete")
+_CHANGES: Final = {command: f"webhook.cli.run.changing:{command}" for command in _CHANGING}
 
 
 @click.group("run", cls=LazyGroup, package=__name__, table=COMMANDS, elsewhere=_CHANGES)

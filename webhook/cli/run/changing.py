@@ -1,10 +1,11 @@
-"""`fairlead run suspend`, `resume` and `delete`: change several Runs, one after the other."""
+"""`fairlead run suspend`, `resume`, `start`, `delete`: change Runs, one after the other."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
@@ -19,6 +20,7 @@ from webhook.errors import FairleadError, UnreadableInput
 from webhook.run_client.find_runs import find_runs, list_pods
 from webhook.run_client.rows import reference
 from webhook.run_client.submit import run_path
+from webhook.times import to_microsecond
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -47,7 +49,7 @@ Examples:
 \b
 Exit codes:
   0  {done}
-  1  the Run is over
+  1  {no}
   2  wrong usage, no such Run, or the cluster refused or did not answer: the others are {done}
   130  ended by Ctrl-C: some may be {done}
 """
@@ -67,12 +69,13 @@ def _command(
     *,
     waiting: Change | None = None,
     in_queue: Queued | None = None,
+    no: str = "the Run is over",
 ) -> click.Command:
     """Return a command; with `waiting` it has an option to return when all is done, with `in_queue`
-    one for the Runs of queues.
+    one for the Runs of queues. no: what is wrong with a Run that cannot be changed so.
     """
     more = f"  fairlead run {name} --queued -A\n" if in_queue else ""
-    text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more)
+    text = _HELP.format(name=name, verb=name.title(), done=done, about=about, more=more, no=no)
 
     @click.command(name, help=text, cls=Command)
     @several_options
@@ -144,7 +147,10 @@ async def _change_each(
         else:
             is_run = isinstance(answer, dict) and answer.get("kind") == names.RUN_KIND
             changed.append(answer if is_run else run)
-            same = is_run and answer["metadata"]["generation"] == metadata["generation"]
+            same = is_run and all(
+                answer["metadata"].get(field) == metadata.get(field)
+                for field in ("generation", "annotations")
+            )
             if suffix:
                 click.echo(f"{reference(run)}{' unchanged' if same else suffix}")
     for missing in absent:
@@ -215,6 +221,28 @@ resume = _command(
         _was_suspended_in_queue,
         "Only Runs that `fairlead run suspend --queued` suspended, and nobody resumed.",
     ),
+)
+
+
+async def _start_now(client: Client, path: ObjectPath, run: Mapping[str, Any]) -> Any:
+    """Ask for a start without a pause. Raises UnreadableInput if the Run waits for none."""
+    name, gang = run["metadata"]["name"], (run.get("status") or {}).get("gang") or {}
+    if not (run.get("spec") or {}).get("gang"):
+        raise UnreadableInput([f"run {name} has no spec.gang: each replica starts by itself"])
+    if gang.get("state") != "Waiting":
+        state = gang.get("state") or "not reconciled yet"
+        raise UnreadableInput([f"run {name} does not wait for a start: it is {state}"])
+    now = to_microsecond(datetime.now(UTC))
+    return await client.patch(path, {"metadata": {"annotations": {names.START_NOW: now}}}, "merge")
+
+
+start = _command(
+    "start",
+    "asked to start",
+    "They start all at once (`spec.gang`), and have paused after a try in which some replicas had "
+    "no node. It is tried again now.",
+    _start_now,
+    no="the Run waits for no start",
 )
 
 

@@ -134,6 +134,13 @@ class WithProgram(Command):
     help="Which replicas restart together with a failed one. Default: only itself.",
 )
 @click.option(
+    "--gang",
+    metavar="TIME",
+    default="",
+    help="Start all replicas at once: each gets a node within this time, such as 20m, or none "
+    "keeps one. From 1m to 24h. Default: each starts by itself.",
+)
+@click.option(
     "--code",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
@@ -309,6 +316,7 @@ def _made(name: str, arguments: Sequence[str], options: dict[str, Any]) -> dict[
             capacity={**spot, **dict(options["capacity"])},
             queue=options["queue"],
             restart_scope=options["restart_scope"] or "",
+            gang=options["gang"],
         )
     )
 

@@ -19,6 +19,8 @@ DEFAULT_ROLE = "master"
 _GOES_WITH_SERVING = "is valid with the kinds notebook, tensorboard and service only; remove it"
 _GOES_WITH_FINISHING = "is valid with the kinds experiment, job and build only; remove it"
 
+GANG_IS_NATIVE = "is valid on backend native only, because the engine creates the pods; remove it"
+
 
 def spec_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield the problems between fields of a Run's spec."""
@@ -33,6 +35,10 @@ def spec_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
         for name in ("ports", "maxAgeSeconds"):
             if given.get(name) is not None:
                 yield Problem((name,), _GOES_WITH_SERVING)
+    if given.get("gang") is not None and isinstance(kind, str) and kind in SERVING:
+        yield Problem(("gang",), _GOES_WITH_FINISHING)
+    if given.get("gang") is not None and given.get("backend", "native") != "native":
+        yield Problem(("gang",), GANG_IS_NATIVE)
     for name in FRAMEWORKS:
         if given.get(name) is not None and name != framework:
             yield Problem((name,), f"is valid with framework {name} only; remove it")

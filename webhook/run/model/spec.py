@@ -10,7 +10,7 @@ from webhook.dns_names import LABEL, MAX_LABEL, SERVICE_NAME
 from webhook.foreign_text import whole_number
 from webhook.frameworks.native_default import native_default
 from webhook.frameworks.table import FRAMEWORKS, ROLES
-from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName
+from webhook.placement.schema.syntax import AnnotationKey, LabelKey, LabelValue, ServiceName, span
 from webhook.run.model.replica import Environment, PodTemplate, ReplicaSpec
 from webhook.run.model.run_checks import (
     DEFAULT_ROLE,
@@ -21,6 +21,7 @@ from webhook.run.model.run_checks import (
 )
 from webhook.run.model.status import RoleStatus, RunStatus
 from webhook.strict import Problem, Strict, distinct, own_error
+from webhook.times import is_time
 
 RunKind: TypeAlias = Literal["experiment", "job", "build", "notebook", "tensorboard", "service"]
 if TYPE_CHECKING:
@@ -62,6 +63,15 @@ def _distinct_ports(ports: list[Port]) -> list[Port]:
     if len(ports) > 1 and not all(port.name for port in ports):
         raise own_error("where there are several ports, each needs a name")
     return distinct(ports, [port.name for port in ports], ("name",), "the name")
+
+
+class GangSpec(Strict):
+    """How the replicas of a run start all at once."""
+
+    start_within: span("1m", "24h") = Field(  # type: ignore[valid-type]
+        description="The time from the creation of the pods until all have a node. Then they are "
+        "deleted if some cannot have one, and are created again after a pause. Range: 1m to 24h.",
+    )
 
 
 _Spec = TypeVar("_Spec", bound=Strict)
@@ -176,6 +186,11 @@ class RunSpec(Strict):
         description="Suspends the run: its pods are deleted, and its counts are kept. May be "
         "changed while the run lives.",
     )
+    gang: GangSpec | None = Field(
+        default=None,
+        description="Starts the replicas all at once: each gets a node, or none keeps one. Only on "
+        "backend native, for a run that finishes and waits in no queue. Default: each by itself.",
+    )
     ports: Annotated[list[Port], AfterValidator(_distinct_ports)] | None = Field(
         default=None,
         min_length=1,
@@ -286,6 +301,12 @@ class Run(Strict):
     def first_attempt(self) -> int:
         """FAIRLEAD_ATTEMPT of the first pods, by the annotation of a retry; else 0."""
         return whole_number((self.metadata.annotations or {}).get(names.FIRST_ATTEMPT)) or 0
+
+    @property
+    def start_now(self) -> str:
+        """When somebody asked for a start without a pause, RFC 3339; empty if nobody did."""
+        text = (self.metadata.annotations or {}).get(names.START_NOW) or ""
+        return text if is_time(text) else ""
 
     def role_status(self, role: str) -> RoleStatus:
         """Return the status of a role; one that has none yet begins with the annotation's number.

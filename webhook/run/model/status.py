@@ -22,6 +22,8 @@ READY: Final = "Ready"
 # run goes on.
 UNDERSTOOD: Final = "Understood"
 UNKNOWN_WORDS: Final = "UnknownWords"
+GangState: TypeAlias = Literal["Waiting", "Starting", "Whole"]
+GANG_STATES: Final[tuple[GangState, ...]] = get_args(GangState)
 CAUSES: Final = ("Unknown", "Failure", "Disruption")
 # The first whole number that JSON readers need not keep exactly.
 _INEXACT: Final = 2**53
@@ -301,11 +303,55 @@ class Usage(Reported):
         description="`replicas`, or an extended resource that their pods request."
     )
     seconds: Count = Field(default=0, description="The seconds on nodes.")
-    waiting_seconds: Count = Field(default=0, description="The seconds without a node.")
+    waiting_seconds: Count = Field(
+        default=0,
+        description="The seconds without a node, and those on nodes that a start gave back.",
+    )
     repeated_seconds: Count = Field(
         default=0,
         description="Those of `seconds` that a disruption or a failure ended: programs repeat all "
         "of it, or what they did since their last checkpoint.",
+    )
+
+
+class GangWait(Reported):
+    """Replicas that have waited for a class in earlier tries of a start."""
+
+    role: str = Field(description="The role of the replicas.")
+    indexes: Indexes = Field(description="The indexes of the replicas, as intervals.")
+    capacity_class: str = Field(
+        validation_alias="class",
+        serialization_alias="class",
+        description="The capacity class that they required.",
+    )
+    since: Time = Field(description="When they began to wait for it.")
+
+
+class GangStatus(Reported):
+    """The start of a run whose replicas start all at once."""
+
+    state: Annotated[str, Words(GANG_STATES)] = Field(
+        description="Waiting: no pod is created. Starting: some have no node yet. Whole: all had "
+        "one."
+    )
+    since: Time = Field(description="Since when.")
+    tries: Count = Field(default=0, description="How often the pods were created.")
+    not_before: Time | None = Field(
+        default=None, description="The earliest time of the next try, after one without success."
+    )
+    lacked: str = Field(
+        default="", description="What a replica lacked in the latest try without success."
+    )
+    held_seconds: Count = Field(
+        default=0, description="The seconds for which replicas had a node before all had one."
+    )
+    priority: Count = Field(
+        default=0, description="The priority of its pods, as of the latest try."
+    )
+    waited: tuple[GangWait, ...] = Field(
+        default=(),
+        description="Since when replicas wait for a capacity class, over all tries: so policies "
+        "give it up as early.",
     )
 
 
@@ -342,6 +388,9 @@ class RunStatus(Reported):
     incidents: tuple[Incident, ...] = Field(
         default=(), description="The last incidents in which replicas went down, the latest last."
     )
+    gang: GangStatus | None = Field(
+        default=None, description="The start, of a run whose replicas start all at once."
+    )
     usage: tuple[Usage, ...] = Field(
         default=(),
         description="What the run used, without pods that live, by class and resource.",
@@ -363,6 +412,11 @@ class RunStatus(Reported):
         return self.phase in names.TERMINAL_PHASES or (
             not is_known_phase and self.completion_time is not None
         )
+
+    @property
+    def starting(self) -> bool:
+        """Whether replicas that start all at once have pods, and not all had a node yet."""
+        return self.gang is not None and self.gang.state == "Starting"
 
     @property
     def held(self) -> bool:
@@ -403,4 +457,8 @@ class RunStatus(Reported):
         for field in ("incidents", "usage", "unseen"):
             if not document[field] and field not in kept:
                 del document[field]
+        if self.gang is not None:
+            for field in ("lacked", "waited"):
+                if not document["gang"][field]:
+                    del document["gang"][field]
         return document
