@@ -100,10 +100,7 @@ class Runs(Watching):
             "timeline": timeline.svg(report, now),
             "timeline_legend": timeline.LEGEND,
             "ready": _ready(report),
-            "incidents": [
-                (incident, where_of(incident), incident.cause)
-                for incident in reversed(report.status.incidents)
-            ],
+            "incidents": [(down, where_of(down)) for down in reversed(report.status.incidents)],
             "interruptible": INTERRUPTIBLE,
             "span": format_span,
             "most": MOST_SQUARES,
