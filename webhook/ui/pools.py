@@ -286,8 +286,7 @@ def answer_of(causes: Sequence[Cause]) -> str:
     if not causes:
         return "No pod of a run waits for a node."
     count = sum(cause.pods for cause in causes)
-    verb = "waits" if count == 1 else "wait"
-    text = f"{count_text(count, 'pod')} of runs {verb} for a node"
+    text = f"{count_text(count, 'pod')} of runs {'waits' if count == 1 else 'wait'} for a node"
     why = causes[0].why or "the scheduler has not said why yet"
     return f"{text}{'' if len(causes) == 1 else f'; {causes[0].pods:,} of them'}: {why}"
 

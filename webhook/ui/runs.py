@@ -194,17 +194,11 @@ def example() -> dict[str, Any]:
     return {"picture": timeline.svg(shown, now), "timeline_legend": timeline.LEGEND}
 
 
-class _Ready(NamedTuple):
-    """How many replicas are as they should be, of how many: ready, or succeeded at the end."""
-
-    done: int
-    wanted: int
-
-
-def _ready(report: Report) -> _Ready:
+def _ready(report: Report) -> tuple[int, int]:
+    """Return how many replicas are as they should be, of how many: ready, at the end succeeded."""
     roles = report.status.replicas.values()
     done = sum(counts.succeeded if report.ended else counts.ready for counts in roles)
-    return _Ready(done, sum(counts.desired for counts in roles))
+    return done, sum(counts.desired for counts in roles)
 
 
 def _by_role(report: Report) -> dict[str, list[Any]]:
