@@ -298,5 +298,5 @@ def test_the_playground_opens_with_the_example_of_the_page(
         texts = re.findall(r"<textarea id=\"(\w+)\"[^>]*>(.*?)</textarea>", shown, re.DOTALL)
         answer = found.evaluate(**{name: html.unescape(each) for name, each in texts}).json
     assert "kind: PlacementPolicy" in shown
-    assert 'class="group"' in answer["html"]
+    assert 'class="card group"' in answer["html"]
     assert [mark for mark in answer["marks"] if mark["severity"] == "error"] == []

@@ -67,7 +67,7 @@ def test_a_run_appears_fails_and_is_explained(tab: Page, run_space: Space) -> No
     expect(tab.locator(".squares li:not(.waits)")).to_have_count(4)
     live.ends("worker-2", 1, message="loss is NaN")
     expect(tab.locator("pre")).to_contain_text("loss is NaN", timeout=20_000)
-    expect(tab.locator("svg path")).to_have_count(1)
+    expect(tab.locator(".timeline svg path")).to_have_count(1)
     tab.go_back()
     expect(tab.get_by_role("link", name="mnist")).to_be_visible()
 
@@ -117,7 +117,7 @@ def test_axe_finds_nothing(
         tab.goto(served.address)
         for path, shown in {
             "/runs": "a[href$=stuck]",
-            one: "svg path",
+            one: ".timeline svg path",
             f"{one}/cost": "#live .note, #live td",
             f"{one}/master/0": "summary",
             "/cluster": "text=nodes are available",

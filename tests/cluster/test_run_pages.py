@@ -165,6 +165,9 @@ def test_the_cluster_has_its_pools_and_what_waits(run_space: Space, served: Page
     counts = re.findall(r">(\d+) nodes?, (?:\d+ cordoned, )?\d+ pods? of runs", shown())
     assert sum(map(int, counts)) == len(nodes)
     assert len(re.findall(r'title="[^"]* of runs"', shown())) == len(nodes)
+    # No webhook is here.
+    mentions(shown(), "placement: error", "Fairlead is not in this cluster")
+    assert "placement in force" not in shown()
 
 
 def test_a_run_has_its_classes_its_cost_and_its_environment(

@@ -174,3 +174,13 @@ def test_a_git_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert outcome
     assert outcome.old.source == "HEAD:p.yaml"
     assert outcome.pods.moved
+
+
+def test_nodes_beside_the_texts_count_in_a_comparison() -> None:
+    """They are too many for an editor, which has a remark in their place."""
+    beside = json.dumps([{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}]).encode()
+    texts = TEXTS._replace(nodes="# One node counts.\n")
+    with TemporaryDirectory() as folder:
+        found = answer(Question(START, EDITOR, texts, POLICIES, None, "", folder, beside))
+    assert found.outcome is not None, found.problems
+    assert found.outcome.nodes == 1

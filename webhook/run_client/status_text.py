@@ -106,7 +106,8 @@ def _not_ready(report: Report) -> str:
     roles = report.status.replicas.values()
     ready = sum(counts.ready for counts in roles)
     wanted = sum(counts.desired - counts.succeeded for counts in roles)
-    if report.status.phase != "Running" or ready >= wanted:
+    runs = all(replica.state.startswith(("Running", "Succeeded")) for replica in report.replicas)
+    if report.status.phase != "Running" or not runs or ready >= wanted:
         return ""
     return f"; {ready:,} of {wanted:,} are ready"
 

@@ -102,7 +102,7 @@ class Pages:
     )
 
     def __post_init__(self) -> None:
-        self.changes = Changes(self.texts, self.kubeconfig, self.namespace)
+        self.changes = Changes(self.texts, self.kubeconfig, self.namespace, self.given_nodes)
         # Set by `running`, if it has pages of a cluster.
         self._runs: Runs
         self._pools: Pools
@@ -186,7 +186,7 @@ class Pages:
         """Read the texts of the start again, if they are a cluster's."""
         if self.read_start:
             self.texts, self.given_nodes = await self.read_start(self._runs.client)
-            self.changes.texts = self.texts
+            self.changes.texts, self.changes.given_nodes = self.texts, self.given_nodes
 
     async def show_pieces(self, _request: Request) -> Response:
         """Return the page with each piece of the pages."""
@@ -342,11 +342,14 @@ class Pages:
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
+        overview, placement = await asyncio.gather(self._pools.overview(), self._read_placement())
+        return {"trouble": self._pools.trouble, "placement": placement, **overview}
+
+    async def _read_placement(self) -> tuple[str, str]:
         if time.monotonic() - self._placement_read > _PLACEMENT_SECONDS:
             self._placement = await placement_in_force(self._pools.client)
             self._placement_read = time.monotonic()
-        overview = await self._pools.overview()
-        return {"trouble": self._pools.trouble, "placement": self._placement, **overview}
+        return self._placement
 
 
 async def _schema(_request: Request) -> Response:

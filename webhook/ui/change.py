@@ -49,7 +49,8 @@ class Question(NamedTuple):
 
     old, new: `start` for the policies at the start, `editor` for those of the texts, `cluster`, or
     REV:PATH. folder: for the texts as files. kubeconfig: of the cluster whose pods are compared,
-    else those of the manifests are; namespace: of these pods, all if it is empty.
+    else those of the manifests are; namespace: of these pods, all if it is empty. given_nodes: as
+    JSON, which count if the text has none.
     """
 
     old: str
@@ -59,6 +60,7 @@ class Question(NamedTuple):
     kubeconfig: Kubeconfig | None
     namespace: str
     folder: str
+    given_nodes: bytes = b""
 
 
 class Found(NamedTuple):
@@ -84,7 +86,7 @@ def answer(question: Question) -> Found:
 def _compare(question: Question, folder: Path) -> Outcome:
     texts = question.texts
     files = {START: question.before, EDITOR: texts.policies}
-    files |= {"manifests": texts.manifests, "nodes": texts.nodes}
+    files |= {"manifests": texts.manifests, "nodes": _nodes_text(texts.nodes, question.given_nodes)}
     paths = {name: folder / f"{name}.yaml" for name in files}
     for name, text in files.items():
         paths[name].write_text(text)
@@ -108,7 +110,7 @@ def _compare(question: Question, folder: Path) -> Outcome:
             namespace=question.namespace,
             everywhere=False,
             namespaces_file=None,
-            nodes=paths["nodes"] if texts.nodes.strip() and not question.kubeconfig else None,
+            nodes=paths["nodes"] if files["nodes"] and not question.kubeconfig else None,
             fail_on="never",
             history=(),
             dry_run=None,
@@ -118,6 +120,14 @@ def _compare(question: Question, folder: Path) -> Outcome:
     return outcome._replace(
         old=outcome.old._replace(source=question.old), new=outcome.new._replace(source=question.new)
     )
+
+
+def _nodes_text(text: str, given_nodes: bytes) -> str:
+    """Return the text if it has more than comments, else the nodes beside it as a List."""
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    if any(lines) or not given_nodes:
+        return text.strip() and text
+    return f'{{"apiVersion": "v1", "kind": "List", "items": {given_nodes.decode()}}}'
 
 
 class Filter(NamedTuple):
@@ -183,8 +193,11 @@ def select(outcome: Outcome, wanted: Filter, page: int) -> Selected:
 class Changes:
     """The last comparisons, each with a key for its page."""
 
-    def __init__(self, texts: Texts, kubeconfig: Kubeconfig | None, namespace: str) -> None:
+    def __init__(
+        self, texts: Texts, kubeconfig: Kubeconfig | None, namespace: str, given_nodes: bytes = b""
+    ) -> None:
         self.texts = texts
+        self.given_nodes = given_nodes
         self._kubeconfig = kubeconfig
         self._namespace = namespace
         self._worker = Worker(answer, SECONDS)
@@ -205,6 +218,7 @@ class Changes:
                 self._kubeconfig,
                 self._namespace,
                 folder,
+                self.given_nodes,
             )
             try:
                 result = await self._worker.ask(question, gone)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from webhook.questions.live.live_pods import LivePod
 
 # Checks by which placement is in force.
-_OF_PLACEMENT: Final = ("interception", "end to end", "endpoints", "policies")
+_DECIDING: Final = "end to end"
+_OF_PLACEMENT: Final = (_DECIDING, "interception", "endpoints", "policies")
 # Results of reports that are shown.
 MAX_RESULTS: Final = 500
 
@@ -71,12 +72,18 @@ async def placement_in_force(client: Client) -> tuple[str, str]:
         )
     except ClusterError as error:
         return "unknown", str(error)
-    made = document([outcome for outcome in diagnose(state) if outcome.name in _OF_PLACEMENT])
+    outcomes = diagnose(state)
+    # Without an installation there is one outcome, which says so.
+    if outcomes[0].name in [check.name for check in CHECKS]:
+        outcomes = [outcome for outcome in outcomes if outcome.name in _OF_PLACEMENT]
+    made = document(outcomes)
     for finding in made["findings"]:
         if finding["severity"] != "note":
             return finding["severity"], finding["message"]
     if made["unread"]:
         return "unknown", f"could not read {made['unread'][0]['what']}: {made['unread'][0]['why']}"
+    if _DECIDING not in made["ok"]:
+        return "unknown", made["answer"]
     return "in force", f"fairlead doctor, {', '.join(made['ok'])}: {made['answer']}"
 
 

@@ -84,6 +84,7 @@ _LINE: Final = re.compile(
 _NAMESPACE: Final = "default"
 # What was made of the policies before: most of them are the same in the next question.
 _SURVEYS: dict[tuple[str, bytes, str, str], dict[str, Surveys]] = {}
+_TITLES: dict[tuple[str, bytes, str], dict[str, str]] = {}
 _FAULTS: Final = PodFaults()
 _COMPILER: Final = Compiler()
 _MEMORY: Final = Memory()
@@ -322,10 +323,14 @@ def _judged(
     return _Judged(documents, judged, objects, nodes_in_text, titles, problems, whole)
 
 
-@lru_cache(maxsize=2)
 def _titles(nodes: str, given_nodes: bytes, policies: PolicySet) -> dict[str, str]:
-    classes = list(policies.classes.values())
-    return {node.name: title_of(node, classes) for node in _nodes(nodes, given_nodes)[1]}
+    """Return the pool of each node, which depends on the classes alone."""
+    like = (nodes, given_nodes, repr(policies.classes))
+    if like not in _TITLES:
+        classes, (_, read_nodes, _) = [*policies.classes.values()], _nodes(nodes, given_nodes)
+        _TITLES.clear()
+        _TITLES[like] = {node.name: title_of(node, classes) for node in read_nodes}
+    return _TITLES[like]
 
 
 def _documents(policies: str) -> Documents[PolicyDocument]:

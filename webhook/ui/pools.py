@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from webhook import names
 from webhook.api_paths import NODES, CollectionPath
 from webhook.cluster_objects.policy_objects import read_whole_objects
+from webhook.controller.classed_nodes import compile_classes
 from webhook.controller.node_health import Nodes
 from webhook.errors import ClusterError
 from webhook.judgement.set_judgement import Objects
@@ -52,6 +53,9 @@ MOST_ASKED: Final = 24
 _USUAL: Final = ("cpu", "memory", "pods")
 _NO_CLASS: Final = "no class"
 _UNKNOWN: Final = "class not known"
+# Seconds in which a page waits for a check of the policies, and what it shows then.
+_PATIENCE_SECONDS: Final = 0.5
+_CHECKING: Final = "The policies are being checked."
 # Labels that do not tell one pool from another.
 _OF_EACH_NODE: Final = (
     "kubernetes.io/hostname",
@@ -153,6 +157,9 @@ class Pools(Watching):
         super().__init__(watches)
         self.pods = self.add(CollectionPath("v1", "pods", namespace or None), Cache(pod_of))
         self._judged: tuple[object, _Judged] | None = None
+        # A check that goes on, and of what it is.
+        self._judging: asyncio.Task[_Judged] | None = None
+        self._asked: object = None
         self._health = Nodes()
         self._nodes = self.add(NODES, self._health.cache)
         classes = CollectionPath(names.API_VERSION, names.CAPACITY_CLASSES)
@@ -174,7 +181,8 @@ class Pools(Watching):
         judged, notes, _ = await self._judge()
         return {"findings": judged.findings if judged else None, "notes": notes}
 
-    async def _judge(self) -> _Judged:
+    async def _judge(self, seconds: float | None = None) -> _Judged:
+        """Return what is known of the policies after so many seconds; None: after a whole check."""
         nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         try:
             objects = await read_whole_objects(self.client)
@@ -183,19 +191,36 @@ class Pools(Watching):
             return None, [f"The policies are not read: {error}"], []
         asked = dict(objects), classes, nodes
         if self._judged is None or self._judged[0] != asked:
-            # It may take seconds, in which other pages are not to wait.
-            self._judged = asked, await asyncio.to_thread(_judged, *asked)
-        return self._judged[1]
+            if self._judging is None:
+                # It may take seconds, in which other pages are not to wait.
+                self._judging = asyncio.create_task(asyncio.to_thread(_judged, *asked))
+                self._asked = asked
+            judging = self._judging
+            await asyncio.wait({judging}, timeout=seconds)
+            # Several pages may wait for it.
+            if judging.done() and judging is self._judging:
+                self._judging = None
+                self._judged = self._asked, judging.result()
+        return self._judged[1] if self._judged else (None, [_CHECKING], [])
+
+    def _classes(self) -> list[CapacityClass]:
+        models = {model.metadata.name: model for model in self._health.classes.items().values()}
+        return [node_class.compiled for node_class in compile_classes(models) if node_class]
 
     async def overview(self) -> dict[str, Any]:
         """Return what the page shows; without the policies, if they cannot be read."""
-        judged, notes, unknown = await self._judge()
+        judged, notes, unknown = await self._judge(_PATIENCE_SECONDS)
         nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         pods = list(self.pods.items().values())
         waiting = causes_of(pods)
         return {
             "answer": answer_of(waiting),
-            "pools": pool_rows(nodes, pods, _classes(judged), _NO_CLASS if judged else _UNKNOWN),
+            "pools": pool_rows(
+                nodes,
+                pods,
+                self._classes(),
+                _NO_CLASS if self._health.classes.synced else _UNKNOWN,
+            ),
             "empty": _empty(judged),
             "unreached": _by_taints(unknown),
             "findings": judged.findings if judged else None,
@@ -226,11 +251,6 @@ def _by_taints(groups: Iterable[Alike]) -> list[tuple[int, str]]:
 
 def _taints(node: Node) -> str:
     return ", ".join(map(taint_text, node.taints)) or "none"
-
-
-def _classes(judged: SetJudgement | None) -> Sequence[CapacityClass]:
-    policies = judged.policies if judged else None
-    return list(policies.classes.values()) if policies else []
 
 
 def _empty(judged: SetJudgement | None) -> list[str]:
@@ -266,8 +286,7 @@ def answer_of(causes: Sequence[Cause]) -> str:
     if not causes:
         return "No pod of a run waits for a node."
     count = sum(cause.pods for cause in causes)
-    verb = "waits" if count == 1 else "wait"
-    text = f"{count_text(count, 'pod')} of runs {verb} for a node"
+    text = f"{count_text(count, 'pod')} of runs {'waits' if count == 1 else 'wait'} for a node"
     why = causes[0].why or "the scheduler has not said why yet"
     return f"{text}{'' if len(causes) == 1 else f'; {causes[0].pods:,} of them'}: {why}"
 

@@ -100,10 +100,7 @@ class Runs(Watching):
             "timeline": timeline.svg(report, now),
             "timeline_legend": timeline.LEGEND,
             "ready": _ready(report),
-            "incidents": [
-                (incident, where_of(incident), incident.cause)
-                for incident in reversed(report.status.incidents)
-            ],
+            "incidents": [(down, where_of(down)) for down in reversed(report.status.incidents)],
             "interruptible": INTERRUPTIBLE,
             "span": format_span,
             "most": MOST_SQUARES,
@@ -187,38 +184,21 @@ def example() -> dict[str, Any]:
     """Return a timeline for the page of pieces."""
     now = datetime.now(UTC)
     begin = now - timedelta(hours=6)
+    moments = [to_second(begin + timedelta(minutes=at)) for at in (9, 130, 250)]
     incidents = [
-        {
-            "cause": cause,
-            "began": to_second(begin + timedelta(minutes=at)),
-            "reason": "Evicted",
-            "replica": "worker-2",
-        }
-        | ({"secondsLost": lost} if lost else {})
-        for cause, at, lost in (("Disruption", 130, 300), ("Failure", 250, 900))
+        {"cause": cause, "began": began, "reason": "E", "replica": "worker-2", "secondsLost": 600}
+        for cause, began in zip(("Disruption", "Failure"), moments[1:], strict=True)
     ]
-    status = RunStatus.read(
-        {
-            "phase": "Running",
-            "startTime": to_second(begin + timedelta(minutes=9)),
-            "incidents": incidents,
-        }
-    )
+    status = RunStatus.read({"phase": "Running", "startTime": moments[0], "incidents": incidents})
     shown = Report("research", "mnist", "job", "", to_second(begin), False, False, status, ())
     return {"picture": timeline.svg(shown, now), "timeline_legend": timeline.LEGEND}
 
 
-class _Ready(NamedTuple):
-    """How many replicas are as they should be, of how many: ready, or succeeded at the end."""
-
-    done: int
-    wanted: int
-
-
-def _ready(report: Report) -> _Ready:
+def _ready(report: Report) -> tuple[int, int]:
+    """Return how many replicas are as they should be, of how many: ready, at the end succeeded."""
     roles = report.status.replicas.values()
     done = sum(counts.succeeded if report.ended else counts.ready for counts in roles)
-    return _Ready(done, sum(counts.desired for counts in roles))
+    return done, sum(counts.desired for counts in roles)
 
 
 def _by_role(report: Report) -> dict[str, list[Any]]:

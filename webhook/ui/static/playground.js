@@ -52,11 +52,21 @@ async function unpacked(text) {
 
 const texts = () => Object.fromEntries(names.map((name) => [name, editors[name].text]));
 
+const html = new WeakMap();
+
+// Most keys change nothing of most parts.
+function put(place, text) {
+  if (html.get(place) === text) return;
+  html.set(place, text);
+  morph(place, text);
+}
+
 function say(text) {
   const line = document.createElement("p");
   line.className = "sentence bad";
   line.textContent = text;
   answer.replaceChildren(line);
+  html.delete(answer);
 }
 
 function tell(text) {
@@ -81,6 +91,14 @@ async function post(question) {
 
 const opened = () => [...answer.querySelectorAll("details.group[open]")].map((each) => each.dataset.key);
 
+// The address and the tab have the texts, of which nothing waits.
+async function keep(asked) {
+  const text = await packed(asked);
+  if (JSON.stringify(asked) === first) sessionStorage.removeItem("texts");
+  else sessionStorage.setItem("texts", text);
+  history.replaceState(null, "", `#${text}`);
+}
+
 async function ask() {
   if (asking) {
     again = true;
@@ -92,10 +110,7 @@ async function ask() {
   try {
     const found = await post({ ...asked, opened: shown ? opened() : null });
     if (found) show(found);
-    const text = await packed(asked);
-    if (JSON.stringify(asked) === first) sessionStorage.removeItem("texts");
-    else sessionStorage.setItem("texts", text);
-    history.replaceState(null, "", `#${text}`);
+    keep(asked);
   } catch (error) {
     say(`fairlead ui does not answer: ${error.message}`);
   }
@@ -107,20 +122,22 @@ async function ask() {
   }
 }
 
-// What the checks of policies against each other depend on.
-const checkable = () => JSON.stringify([editors.policies.text, editors.nodes.text]);
+// What the whole list of findings depends on.
+const checkable = ({ marks }) => JSON.stringify(
+  [editors.policies.text, editors.nodes.text, marks.filter((each) => each.editor === "manifests")],
+);
 
 function showMarks(found) {
-  morph(document.getElementById("checks"), found.checks);
-  morph(document.getElementById("findings"), found.findings);
+  put(document.getElementById("checks"), found.checks);
+  put(document.getElementById("findings"), found.findings);
   for (const name of names) editors[name].mark(found.marks.filter((each) => each.editor === name));
 }
 
 function show(found) {
   shown = true;
-  if (found.whole || checked !== checkable()) showMarks(found);
-  morph(document.getElementById("verdict"), found.verdict);
-  morph(answer, found.html);
+  if (found.whole || checked !== checkable(found)) showMarks(found);
+  put(document.getElementById("verdict"), found.verdict);
+  put(answer, found.html);
   clearTimeout(later);
   later = setTimeout(askMore, 400, found);
 }
@@ -133,14 +150,15 @@ async function askMore(last) {
   }
   askingMore = true;
   const { whole, differs } = last;
-  for (const part of [...(differs ? ["change"] : []), ...(whole ? [] : ["findings"])]) {
-    const [asked, policies] = [JSON.stringify(texts()), checkable()];
+  const isKnown = whole || checked === checkable(last);
+  for (const part of [...(differs ? ["change"] : []), ...(isKnown ? [] : ["findings"])]) {
+    const asked = JSON.stringify(texts());
     const found = await post({ ...texts(), part }).catch(() => null);
     if (!found || JSON.stringify(texts()) !== asked) continue;
     if (part === "change") {
       morph(document.getElementById("change"), found.html);
     } else {
-      checked = policies;
+      checked = checkable(found);
       showMarks(found);
     }
   }
