@@ -189,8 +189,6 @@ def test_a_cluster_that_does_not_answer_has_no_names() -> None:
 # Texts of the author's own.
 FREE = {
     *("name", "image", "gpu_resource", "cpu", "memory", "env", "volumes", "capacity", "queue"),
-    "labels",
-    "gang",
     *("gang", "labels"),
     *("changes", "params", "selector", "container", "history", "webhook_url", "exempt"),
     *("webhook_configuration", "cluster_domain", "default_priority_class"),
