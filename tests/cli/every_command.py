@@ -67,6 +67,7 @@ _VALUES: Final = {
     "scenario": "scenario.yaml",
     "backend_name": "jobset",
     "name": "pool",
+    "labels": "team-pool",
 }
 
 

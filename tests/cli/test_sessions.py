@@ -49,6 +49,7 @@ VOLATILE = {
     r"\b[\ddhm]+ ago": "TIME ago",
     r'"spot":"20[^"]*Z"': '"spot":"TIME"',
     r"ends in \d+ days": "ends in SOME days",
+    r"(?<=  )\d+d +": "DAYS ",
     r"http://127\.0\.0\.1:\d+": "http://API",
 }
 

@@ -78,6 +78,13 @@ RUN_STATUS = RunStatus.model_validate(
                 "recovering": ({"indexes": "3", "failures": 2, "since": NOW},),
             }
         },
+        "gang": {
+            "state": "Whole",
+            "since": NOW,
+            "tries": 2,
+            "lacked": "1 of 7 replicas had a node",
+            "waited": ({"role": "worker", "indexes": "3", "class": "spot", "since": NOW},),
+        },
         "lastFailure": {
             "replica": "mnist-worker-3",
             "exitCode": 137,
@@ -268,6 +275,7 @@ MORE_OF_POLICY = {"REASON": "Serving", "DESCRIPTION": "Workers may run on spot."
 MORE_OF_RUN = {
     "KIND": "experiment",
     "DISRUPTIONS": "1",
+    "GANG": "Whole",
     "DURATION": "5m10s",
     "MESSAGE": "worker 3 starts again",
 }

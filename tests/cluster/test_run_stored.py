@@ -86,6 +86,7 @@ CHANGES: dict[str, tuple[Json, Any]] = {
     "template": (BARE, {"spec": {"containers": []}}),
     "mainContainer": (TENSORFLOW, "other"),
     "restartScope": (TENSORFLOW, "Run"),
+    "gang": (TENSORFLOW, {"startWithin": "5m"}),
     "disruptionExitCodes": (TENSORFLOW, [85]),
     "ports": (NOTEBOOK, [{"port": 80}]),
     "maxAgeSeconds": (NOTEBOOK, 5),

@@ -311,6 +311,8 @@ OWNERS = {
     "LogReader.follow": "it takes each piece with the task that makes it",
     "LogReader._look": "it takes the results of tasks that have ended at each look",
     "Worker.ask": "it awaits the work",
+    "Pools._judge": "each look waits for it, and the first after its end takes the result",
+    "Pages.running": "it awaits it at the end",
     "_ended": "it raises nothing: an event is waited for",
     "_next": "it awaits the piece",
     "_follow": "it awaits the task before it returns, unless the Run is gone",

@@ -68,7 +68,9 @@ RUNS = Family(
     whole_runs.ALL,
     takes_run,
     run.page(),
-    frozenset((*STATUS, "Incident", "LastFailure", "Condition", "RunMetadata")),
+    frozenset(
+        (*STATUS, "Incident", "LastFailure", "Condition", "RunMetadata", "GangStatus", "GangWait")
+    ),
 )
 each_family = pytest.mark.parametrize("family", [POLICIES, RUNS], ids=["policies", "runs"])
 EXAMPLES = [(family, each) for family in (POLICIES, RUNS) for each in family.documents]

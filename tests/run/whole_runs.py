@@ -71,6 +71,7 @@ TENSORFLOW: Json = a_run(
     ttlSecondsAfterFinished=3600,
     cleanPodPolicy="All",
     suspend=True,
+    gang={"startWithin": "20m"},
     tensorflow={"masterTaskType": "master", "port": 3333},
 )
 OTHERS: list[Json] = [

@@ -10,11 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from webhook import names
-from webhook.placement.schema.placement import PolicyCapacity, PolicyPlacement, Requirements
 from webhook.policy.conditions import is_glob
-from webhook.policy.match_model import Match
-from webhook.policy.model import CapacityClassSpec
-from webhook.policy.run_source import Count, Identity
 from webhook.strict import Strict
 
 if TYPE_CHECKING:
@@ -33,12 +29,13 @@ def _has_glob(listed: list[str]) -> bool:
 
 
 class FieldRelease(NamedTuple):
-    """A field of a model, by its outer name, and the first release that reads it.
+    """A field of a model, by their names in documents and code, and the first release that reads
+    it. By names: the models of all kinds are not imported for one.
 
     `concerns` tells whether it is about a value; `form` describes such values for people.
     """
 
-    model: type[Strict]
+    model: str
     field: str
     release: str
     concerns: Callable[[Any], bool] = _always
@@ -46,23 +43,23 @@ class FieldRelease(NamedTuple):
 
 
 FIELD_RELEASES: Final = (
-    FieldRelease(PolicyPlacement, "split", "0.2.0"),
-    FieldRelease(PolicyPlacement, "nodeSelectorFrom", "0.2.0"),
-    FieldRelease(PolicyPlacement, "tolerationsFrom", "0.2.0"),
-    FieldRelease(PolicyCapacity, "fallback", "0.2.0"),
-    FieldRelease(Requirements, "allowedTolerations", "0.2.0"),
-    FieldRelease(Requirements, "values", "0.2.0"),
-    FieldRelease(Match, "resources", "0.2.0", _has_glob, "with `*` or `?`"),
-    FieldRelease(Match, "annotationSelector", "0.2.0"),
-    FieldRelease(Match, "requests", "0.2.0"),
-    FieldRelease(Match, "resourceClaims", "0.2.0"),
-    FieldRelease(CapacityClassSpec, "maxTerminationGracePeriodSeconds", "0.2.0"),
-    FieldRelease(CapacityClassSpec, "lostAfter", "0.2.0"),
-    FieldRelease(CapacityClassSpec, "unhealthy", "0.2.0"),
-    FieldRelease(CapacityClassSpec, "relativePrice", "0.2.0"),
-    FieldRelease(Identity, "replicas", "0.2.0"),
-    FieldRelease(Count, "least", "0.2.0"),
-    FieldRelease(Count, "most", "0.2.0"),
+    FieldRelease("PolicyPlacement", "split", "0.2.0"),
+    FieldRelease("PolicyPlacement", "nodeSelectorFrom", "0.2.0"),
+    FieldRelease("PolicyPlacement", "tolerationsFrom", "0.2.0"),
+    FieldRelease("PolicyCapacity", "fallback", "0.2.0"),
+    FieldRelease("Requirements", "allowedTolerations", "0.2.0"),
+    FieldRelease("Requirements", "values", "0.2.0"),
+    FieldRelease("Match", "resources", "0.2.0", _has_glob, "with `*` or `?`"),
+    FieldRelease("Match", "annotationSelector", "0.2.0"),
+    FieldRelease("Match", "requests", "0.2.0"),
+    FieldRelease("Match", "resourceClaims", "0.2.0"),
+    FieldRelease("CapacityClassSpec", "maxTerminationGracePeriodSeconds", "0.2.0"),
+    FieldRelease("CapacityClassSpec", "lostAfter", "0.2.0"),
+    FieldRelease("CapacityClassSpec", "unhealthy", "0.2.0"),
+    FieldRelease("CapacityClassSpec", "relativePrice", "0.2.0"),
+    FieldRelease("Identity", "replicas", "0.2.0"),
+    FieldRelease("Count", "least", "0.2.0"),
+    FieldRelease("Count", "most", "0.2.0"),
 )
 
 
@@ -81,12 +78,13 @@ def _among(
             yield from _among(rows, item, (*path, key))
     if not isinstance(node, Strict):
         return
+    models = {model.__name__ for model in type(node).__mro__}
     for name, field in type(node).model_fields.items():
         value, outer = getattr(node, name), field.serialization_alias or name
         if name not in node.model_fields_set or value is None:
             continue
         for row in rows:
-            if row.field == outer and isinstance(node, row.model) and row.concerns(value):
+            if row.field == outer and row.model in models and row.concerns(value):
                 yield (*path, outer), row
         yield from _among(rows, value, (*path, outer))
 

@@ -166,6 +166,8 @@ class Pages:
                 yield
         finally:
             warming.cancel()
+            with suppress(asyncio.CancelledError):
+                await warming
             self.worker.end()
             self.slow_worker.end()
             self.changes.end()

@@ -44,7 +44,7 @@ def test_watching_prints_each_change_until_the_run_has_ended(
         done = call("status", "mnist", "--watch")
     assert done.exit_code == 0
     titles = [line for line in done.output.splitlines() if line.startswith("mnist:")]
-    assert titles == ["mnist: Running, 2 run", "mnist: Succeeded, 2 run"]
+    assert titles == ["mnist: Running, 2 run; 0 of 3 are ready", "mnist: Succeeded, 2 run"]
 
 
 # What another version, or any other client, wrote beside what can be read.

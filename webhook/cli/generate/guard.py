@@ -52,6 +52,20 @@ exempt_option: Callable[[Any], Any] = click.option(
 )
 
 
+class LabelKey(click.ParamType[str]):
+    """The key of a label."""
+
+    name = "key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the key; click reports an error."""
+        from webhook.placement.schema.syntax import qualified_name_fault
+
+        if fault := qualified_name_fault(value):
+            self.fail(f"{value!r} is not a label key: {fault}", param, ctx)
+        return str(value)
+
+
 @click.group("guard", cls=LazyGroup, package=__name__, table=COMMANDS)
 def command() -> None:
     """Print ValidatingAdmissionPolicies that enforce what the webhook cannot.
@@ -92,6 +106,7 @@ def authors() -> None:
     "labels",
     multiple=True,
     required=True,
+    type=LabelKey(),
     metavar="KEY",
     help="A label of namespaces, as namespaceLabel in a policy names it. Repeatable.",
 )

@@ -188,8 +188,8 @@ class RunSpec(Strict):
     )
     gang: GangSpec | None = Field(
         default=None,
-        description="Starts the replicas all at once: each gets a node, or none keeps one. Only on "
-        "backend native, for a run that finishes and waits in no queue. Default: each by itself.",
+        description="Starts the replicas all at once: each gets a node, or none keeps one. Only "
+        "for `backend: native`, a run that finishes, without a queue. Default: each by itself.",
     )
     ports: Annotated[list[Port], AfterValidator(_distinct_ports)] | None = Field(
         default=None,
