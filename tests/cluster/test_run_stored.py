@@ -79,7 +79,11 @@ def stored(run_api: ControlPlane) -> Iterator[Stored]:
 
 # For each field of the spec another value, and what it is to be changed in.
 CHANGES: dict[str, tuple[Json, Any]] = {
-    "backend": (changed(TENSORFLOW, ("spec", "backend"), "kubeflow"), "native"),
+    # Only a native Run may have `gang`.
+    "backend": (
+        changed(changed(TENSORFLOW, ("spec", "backend"), "kubeflow"), ("spec", "gang"), GONE),
+        "native",
+    ),
     "kind": (BARE, "build"),
     "framework": (BARE, "pytorch"),
     "environment": (TENSORFLOW, {"nodeSelector": {"pool": "other"}}),
