@@ -77,9 +77,12 @@ def stored_gang(raw: Mapping[str, Any]) -> GangStatus | None:
     spec, metadata = raw.get("spec") or {}, raw["metadata"]
     if not spec.get("gang") or spec.get("suspend") or metadata.get("deletionTimestamp"):
         return None
-    status = RunStatus.read(raw.get("status"))
+    return unfinished_start(RunStatus.read(raw.get("status")), metadata.get("creationTimestamp"))
+
+
+def unfinished_start(status: RunStatus, created: str | None) -> GangStatus | None:
+    """Return the start of a Run of this status that is not whole; one without a status waits."""
     gang = status.gang
-    created = metadata.get("creationTimestamp")
     if gang is None and created and status.start_time is None:
         gang = GangStatus(state="Waiting", since=created)
     return gang if gang and gang.state in ("Waiting", "Starting") else None
