@@ -83,9 +83,7 @@ def played_together(
     (found,) = parse("scenario.yaml", text)
     now = datetime.now(UTC)
     world = World(load(files).policies, Cluster(""), {}, now, None, None, UNREAD, None, None, None)
-    placers = [
-        Placer(world, run, found.spec.pools, number) for number, run in enumerate(runs)
-    ]
+    placers = [Placer(world, run, found.spec.pools, number) for number, run in enumerate(runs)]
     return Play(placers, found.spec, seed=seed, repetition=repetition).endings()
 
 

@@ -303,7 +303,8 @@ def _reconcile_waiting(
     if start.gives_way:
         roles = _stop_roles(run, facts, counted, restarts=True)
     roles = {
-        role: status.model_copy(update={"creating_indexes": ""}) for role, status in roles.items()
+        role: with_left(status, facts[role], keeps=facts[role].succeeded)
+        for role, status in roles.items()
     }
     status = update_totals(run, roles, counted, now).model_copy(update={"gang": start.status})
     message = start.message

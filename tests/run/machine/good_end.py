@@ -152,6 +152,10 @@ def _starts(server: Server, run: RunThing) -> Iterator[float]:
 
 def _backoffs(server: Server, run: RunThing) -> Iterator[float]:
     """When replicas that went down may start again, of those that wait for nothing else."""
+    roles = run.status.get("replicas", {}).values()
+    if "elastic" in (run.spec.get("pytorch") or {}) and any(r["succeeded"] for r in roles):
+        # Its rendezvous is closed.
+        return
     for name, role in run.status.get("replicas", {}).items():
         if (run.spec.get("framework"), name) in AFTER:
             continue

@@ -128,6 +128,10 @@ def _gang(spec: RunSpec, old: Json, new: Json) -> None:
         again = [attempt(new, each) > attempt(old, each) for each in spec.roles]
         assert spec.restart_scope == "Run", f"it was whole, and is {after}"
         assert any(more) or all(again), f"nothing restarts it, and it is {after}"
+    if gave_way(old, new):
+        disruptions = new.get("disruptions", 0) - old.get("disruptions", 0)
+        more = len(new.get("incidents", ())) - len(old.get("incidents", ()))
+        assert disruptions <= 0 or more > 0, f"{disruptions} disruptions of a start given up"
     if after == "Waiting" and before == "Waiting":
         assert new.get("phase") == "Pending" or new.get("phase") in OVER, new.get("phase")
     tries = [(each.get("gang") or {}).get("tries", 0) for each in (old, new)]
@@ -282,6 +286,10 @@ def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) 
             return
     elif gave_way(old, new):
         assert sorted(bumped) == sorted(spec.roles), "a start that is given up leaves a role's pods"
+        assert spec.restart_scope == "Replica" or not any(charged.values()), f"charged: {charged}"
+        for role in bumped:
+            before, after = role_of(old, role), role_of(new, role)
+            _at_the_end(books, role, before, after, _waiting(old, role))
         return
     else:
         assert spec.restart_scope != "Replica", f"{bumped} begin anew"

@@ -155,7 +155,7 @@ def command(
     )
     lost = [simulation for simulation in sets if not simulation.done]
     for simulation in lost:
-        say("error", f"no run succeeded under {simulation.label}: {next(simulation.others())}")
+        say("error", f"no run succeeded: {next(simulation.others())}")
     if lost:
         sys.exit(FAILED)
 
