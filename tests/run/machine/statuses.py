@@ -204,9 +204,16 @@ def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, 
         assert pod.fallback or pod.avoid, f"{pod} waits for nothing"
         waits = [most for _, most in pod.fallback if most is not None]
         if spec.gang and since is not None:
-            # It goes on waiting over the tries of its start.
-            lives = books.fates(role, pod.index)
-            since = min(one.pod.unscheduled for one in lives if one.pod.unscheduled is not None)
+            # It goes on waiting over the tries of its start, until the class is given up.
+            given_up = [
+                seconds(event["time"])
+                for entry in before.get("history", ())
+                if pod.index in indexes(entry["indexes"])
+                for event in entry["events"]
+                if "waitedSeconds" in event
+            ]
+            lives = [fate.pod.unscheduled for fate in books.fates(role, pod.index)]
+            since = min(at for at in lives if at is not None and at >= max(given_up, default=-inf))
         # It avoids a node that is well again, or has waited for a class; else a peer has.
         least = 0.0 if pod.avoid else min(waits, default=inf)
         waited = since is not None and now - since >= least - 1
