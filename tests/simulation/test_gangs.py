@@ -14,7 +14,9 @@ from webhook.simulation.play import Ending
 GPU = {"nvidia.com/gpu": 8}
 HERE: dict[str, Any] = {"name": "here", "nodes": 6, "boot": "0s", "allocatable": GPU}
 LATER: dict[str, Any] = {
-    **{"name": "later", "nodes": 2, "allocatable": GPU},
+    "name": "later",
+    "nodes": 2,
+    "allocatable": GPU,
     "events": [{"at": "0s", "soldOut": "4h"}],
 }
 PROGRAM = {"work": "6h", "checkpoint": "30m"}

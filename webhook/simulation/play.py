@@ -150,10 +150,10 @@ class SimRun:
         self._gangs = gangs
         self._prices = {pool.name: pool.price for pool in spec.pools}
         self._run = placer.plan.run
-        own = next((own for own in spec.runs or () if own.name == self._run.name), None)
+        terms = next((run for run in spec.runs or () if run.name == self._run.name), None)
         self._program = spec.program
-        self._work = span_seconds(own.work if own and own.work else spec.program.work)
-        self.begins = self.due = span_seconds(own.at) if own else 0.0
+        self._work = span_seconds(terms.work if terms and terms.work else spec.program.work)
+        self.begins = self.due = span_seconds(terms.at) if terms else 0.0
         self.refusals: dict[str, Refusal] = {}
         self._replicas = sum(role.count for role in self._run.spec.roles.values())
         self._pods: dict[str, SimPod] = {}

@@ -320,9 +320,9 @@ class Cluster:
         for pod in list(self.server.pods.values()):
             if pod.going is not None:
                 self.finish_going(pod, None)
-            elif pod.ready and pod.run_uid in over:
-                self.exit(pod, 0)
-            elif pod.ready and finishing.get(pod.run_uid) in (pod.role, ""):
+            elif (pod.ready and pod.run_uid in over) or (
+                pod.ready and finishing.get(pod.run_uid) in (pod.role, "")
+            ):
                 self.exit(pod, 0)
             elif not pod.over:
                 self.start(pod)

@@ -130,8 +130,8 @@ def _gang(spec: RunSpec, old: Json, new: Json) -> None:
         assert any(more) or all(again), f"nothing restarts it, and it is {after}"
     if gave_way(old, new):
         disruptions = new.get("disruptions", 0) - old.get("disruptions", 0)
-        more = len(new.get("incidents", ())) - len(old.get("incidents", ()))
-        assert disruptions <= 0 or more > 0, f"{disruptions} disruptions of a start given up"
+        told = len(new.get("incidents", ())) - len(old.get("incidents", ()))
+        assert disruptions <= 0 or told > 0, f"{disruptions} disruptions of a start given up"
     if after == "Waiting" and before == "Waiting":
         assert new.get("phase") == "Pending" or new.get("phase") in OVER, new.get("phase")
     tries = [(each.get("gang") or {}).get("tries", 0) for each in (old, new)]
@@ -212,8 +212,8 @@ def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, 
                 for event in entry["events"]
                 if "waitedSeconds" in event
             ]
-            lives = [fate.pod.unscheduled for fate in books.fates(role, pod.index)]
-            since = min(at for at in lives if at is not None and at >= max(given_up, default=-inf))
+            times = [one.pod.unscheduled for one in books.fates(role, pod.index)]
+            since = min(at for at in times if at is not None and at >= max(given_up, default=-inf))
         # It avoids a node that is well again, or has waited for a class; else a peer has.
         least = 0.0 if pod.avoid else min(waits, default=inf)
         waited = since is not None and now - since >= least - 1

@@ -189,11 +189,11 @@ def _read_scenario(path: Path, plays: Mapping[Path, Sequence[Planned]]) -> Scena
         scenarios = parse(str(path), text.read())
     if len(scenarios) != 1:
         raise UnreadableInput([f"{path}: want one Scenario, not {len(scenarios)}"])
-    for own in scenarios[0].spec.runs or ():
+    for run in scenarios[0].spec.runs or ():
         for file, runs in plays.items():
-            if own.name not in (planned.run.name for planned in runs):
+            if run.name not in (planned.run.name for planned in runs):
                 raise UnreadableInput(
-                    [f"{path}: spec.runs: {file} has no Run {own.name}; correct the name"]
+                    [f"{path}: spec.runs: {file} has no Run {run.name}; correct the name"]
                 )
     return scenarios[0]
 
