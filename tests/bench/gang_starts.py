@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.bench.spread import ratio, spread
+from tests.bench.tables import page, table
 from tests.chaos.gangs import GPU, Play, settings
 from tests.cluster.live_runs import ALONE
 from tests.cluster.spaces import Json, Space
@@ -66,13 +68,13 @@ class Result:
     held: float
 
 
-def measure(amounts: Amounts, lines: Lines) -> Mapping[str, Result]:
-    """Play each arm."""
+def measure(amounts: Amounts, rounds: int, lines: Lines) -> Mapping[str, Sequence[Result]]:
+    """Play each arm in each round."""
     binaries = obtain_binaries(ALL, lines)
     kubectl = obtain_kubectl(lines)
     kueue = obtain_operators([operators()[KUEUE]], lines)[KUEUE]
-    results = {}
-    for arm in TITLES:
+    results: dict[str, list[Result]] = {arm: [] for arm in TITLES}
+    for arm in list(TITLES) * rounds:
         with tempfile.TemporaryDirectory() as folder, lines.step(f"gangs: {TITLES[arm]}"):
             where = Path(folder) / "state"
             with ControlPlane(where, binaries, settings(amounts.room * SIZE)) as plane:
@@ -85,7 +87,7 @@ def measure(amounts: Amounts, lines: Lines) -> Mapping[str, Result]:
                     local = {"clusterQueue": _QUEUE}
                     space.create(an_object(_QUEUE_API, "LocalQueue", _QUEUE, local))
                 start_controller(plane, options=(*ALONE, "--no-policy-status"))
-                results[arm] = _play(space, arm, amounts)
+                results[arm].append(_play(space, arm, amounts))
     return results
 
 
@@ -128,3 +130,29 @@ def _queue(quota: int) -> Iterator[Json]:
     yield an_object(_QUEUE_API, "ResourceFlavor", "any", {})
     spec: Json = {"namespaceSelector": {}, "resourceGroups": groups}
     yield an_object(_QUEUE_API, "ClusterQueue", _QUEUE, spec)
+
+
+def page_of(results: Mapping[str, Sequence[Result]]) -> str:
+    """The table, and the ratios."""
+    rows = []
+    for arm, rounds in results.items():
+        seconds = [play.mean for play in rounds if play.ended]
+        last = [play.last for play in rounds if play.ended]
+        rows.append(
+            [
+                TITLES[arm],
+                f"{spread(play.ended for play in rounds).text(0)} of {rounds[0].gangs}",
+                spread(seconds).text(0) if seconds else "–",
+                spread(last).text(0) if last else "–",
+                spread(play.held for play in rounds).text(0),
+            ]
+        )
+    held = {arm: [play.held for play in rounds] for arm, rounds in results.items()}
+    mean = {arm: [play.mean for play in rounds] for arm, rounds in results.items()}
+    head = ["", "ended", "seconds, mean", "seconds, last", "GPU-seconds held"]
+    against = [
+        ["held, plain / gang", ratio(held[PLAIN], held[GANG]).text(0)],
+        ["held, gang / Kueue", ratio(held[GANG], held[KUEUE]).text(2)],
+        ["mean time, gang / Kueue", ratio(mean[GANG], mean[KUEUE]).text(2)],
+    ]
+    return page(table(head, rows), table(["", "ratio"], against))

@@ -45,6 +45,14 @@ class Starts:
         on_demand = any(capacity.spec.autoscaled for capacity in classes)
         return self._gangs.observe(run, plan, room, self._now(), on_demand=on_demand)
 
+    def count(self, state: str) -> int:
+        """Return how many gangs are Waiting, or Starting."""
+        return self._gangs.count(state)
+
+    def longest_wait(self) -> float:
+        """Return the seconds for which a gang has not been whole, the longest of all."""
+        return self._gangs.longest_wait(self._now())
+
     def _objects(self, name: str, uid: str) -> tuple[Collection[OwnedPod], Collection[Refusal]]:
         namespace = name.partition("/")[0]
         return self._state.pods_of(namespace, uid).values(), self._refusals.refusals_of(uid)

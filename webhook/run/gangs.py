@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from webhook.placement.pod_requests import requests
 from webhook.run.gang import is_gang, replicas_needed
 from webhook.run.start_order import NO_START, Start, Starter, contended, find_start
-from webhook.times import to_microsecond
+from webhook.times import elapsed, to_microsecond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -49,6 +49,17 @@ class Gangs:
         self._gangs: dict[str, Gang] = {}
         self._looks: dict[str, _Look] = {}
         self._granted: dict[str, GangStatus] = {}
+        # When each was first seen without being whole.
+        self._since: dict[str, str] = {}
+
+    def count(self, state: str) -> int:
+        """Return how many gangs are Waiting, or Starting."""
+        # A copy, as another thread may ask.
+        return sum(gang.status.state == state for gang in tuple(self._gangs.values()))
+
+    def longest_wait(self, now: datetime) -> float:
+        """Return the seconds for which the first of them has not been whole, as far as seen."""
+        return max((elapsed(since, now) for since in tuple(self._since.values())), default=0.0)
 
     @property
     def waiting(self) -> list[str]:
@@ -62,8 +73,10 @@ class Gangs:
         before = self._gangs.pop(uid, None)
         if gang is None:
             self._looks.pop(uid, None)
+            self._since.pop(uid, None)
             return before is not None
         self._gangs[uid] = gang
+        self._since.setdefault(uid, gang.status.since)
         return before is not None and before.status.state == "Starting" != gang.status.state
 
     def observe(
