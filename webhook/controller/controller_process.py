@@ -262,8 +262,7 @@ def watch_parts(
             ),
             (
                 metric_names.GANG_LONGEST_WAIT,
-                "Seconds for which such a run has lacked nodes for all replicas, the longest of "
-                "all; of the current process.",
+                "Seconds for which such a run has lacked a node, as this process has seen it.",
                 controller.starts.longest_wait,
             ),
             (metric_names.QUEUE_DEPTH, "Runs that wait to be reconciled.", controller.queue_depth),
