@@ -60,6 +60,7 @@ def controllers() -> CollectorRegistry:
         "queue_age": lambda: 0.0,
         "failing_age": lambda: 0.0,
         "announcer": SimpleNamespace(dropped=0),
+        "starts": SimpleNamespace(count=lambda _: 0, longest_wait=lambda: 0.0),
     }
     controller = cast("Any", SimpleNamespace(**parts))
     writer = cast("Any", SimpleNamespace(throttled=0))

@@ -11,6 +11,7 @@ from tests.bench import (
     creation,
     document,
     engine,
+    gang_starts,
     layers,
     memory,
     nodes_decide,
@@ -36,7 +37,8 @@ class Effort(NamedTuple):
     policies, nodes, writes: how many there are in the cluster, and how often one is written.
     asked: reviews before a look at the memory. pods, slow: rounds by number of pods of a run, of
     all arms and of the training operator. runs, events, failures: how many, events in a round.
-    rest: seconds for which a controller at rest is watched.
+    rest: seconds for which a controller at rest is watched. gangs: how many, how many have room,
+    Jobs beside them, seconds until it is over.
     """
 
     rounds: int
@@ -54,19 +56,20 @@ class Effort(NamedTuple):
     events: int
     failures: int
     rest: float
+    gangs: tuple[int, int, int, float]
 
 
 FULL = Effort(
     rounds=9, calls=1000, blocks=8, seconds=3, reviews=100_000,
     policies=1000, nodes=5000, writes=250, asked=4000,
     pods={100: 9, 1000: 5, 5000: 3}, slow={100: 5, 1000: 3, 5000: 1},
-    runs=1000, events=200, failures=20, rest=30,
+    runs=1000, events=200, failures=20, rest=30, gangs=(40, 10, 20, 180),
 )  # fmt: skip
 QUICK = Effort(
     rounds=2, calls=200, blocks=2, seconds=1, reviews=4_000,
     policies=100, nodes=100, writes=5, asked=400,
     pods={50: 2, 200: 2}, slow={50: 2, 200: 1},
-    runs=50, events=40, failures=4, rest=3,
+    runs=50, events=40, failures=4, rest=3, gangs=(6, 2, 3, 40),
 )  # fmt: skip
 
 _lines = Lines(sys.stderr)
@@ -116,6 +119,12 @@ def _run_costs(effort: Effort) -> dict[str, str]:
     }
 
 
+def _starts(effort: Effort) -> dict[str, str]:
+    amounts = gang_starts.Amounts(*effort.gangs)
+    rounds = min(effort.rounds, 3)
+    return {"starts": gang_starts.page_of(gang_starts.measure(amounts, rounds, _lines))}
+
+
 def _nodes(effort: Effort) -> dict[str, str]:
     with _lines.step("deciding beside nodes"):
         done = nodes_decide.measure(effort.nodes, effort.rounds, effort.calls // 25)
@@ -144,6 +153,7 @@ TABLES = (
     "runs",
     "run-costs",
     "run-replacement",
+    "starts",
 )
 _IN_ROUNDS = ("engine", "cluster", "memory", "nodes")
 PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
@@ -155,6 +165,7 @@ PARTS: dict[str, Callable[[Effort], dict[str, str]]] = {
     "nodes": _nodes,
     "runs": _runs,
     "run-costs": _run_costs,
+    "starts": _starts,
 }
 
 

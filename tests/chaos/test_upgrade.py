@@ -280,3 +280,42 @@ def test_what_is_stored_outlives_the_upgrade_and_the_way_back(cluster: Cluster) 
 def _others(pods: Mapping[str, str]) -> dict[str, str]:
     """The pods without the one that fails."""
     return {name: uid for name, uid in pods.items() if name != "runs-worker-1"}
+
+
+STARTS: Final[Json] = {"framework": "jax", "gang": {"startWithin": "1m"}}
+
+
+@pytest.mark.parametrize("cluster", [DEFINITIONS_FIRST], indirect=True)
+def test_runs_that_start_all_at_once_outlive_the_way_back_and_the_upgrade(
+    cluster: Cluster,
+) -> None:
+    """The version before creates each pod by itself, and what it began is left alone afterwards.
+
+    It fails a Run with a field that it does not know, so its definitions come first.
+    """
+    space, before = cluster.space, upgraded.earlier(Progress())
+    cluster.change(CURRENT)
+    create_run(space, "whole", **STARTS, replicas={"worker": {"count": 2}})
+    large = {"worker": {"count": 2, "resources": {"requests": {"cpu": "4000"}}}}
+    create_run(space, "large", **STARTS, replicas=large)
+    whole, waits = cluster.live("whole"), cluster.live("large")
+    whole.until("all have a node", lambda: gang_of(whole) == "Whole")
+    waits.until("it knows its room", lambda: "at most 0 of 2" in waits.status.get("message", ""))
+    assert waits.pods() == {}
+    pods = cluster.pods()
+
+    put_definitions(space.plane.api, before.definitions)
+    eventually("the field is dropped", lambda: "gang" not in whole.run()["spec"])
+    cluster.restart(before)
+    waits.until("each pod is created by itself", lambda: len(waits.pods()) == 2)
+    begun = cluster.pods()
+    assert pods.items() <= begun.items()
+
+    cluster.change(CURRENT)
+    cluster.fail_worker(restarts=2)
+    assert _others(cluster.pods()) == _others(begun)
+
+
+def gang_of(live: LiveRun) -> str:
+    """The state of its start."""
+    return str(live.status.get("gang", {}).get("state", ""))

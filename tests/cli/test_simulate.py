@@ -54,7 +54,7 @@ def test_all_of_it_is_json() -> None:
     done = simulate("-o", "json")
     found = json.loads(done.stdout)
     spot, solid = found["sets"]
-    assert (found["scenario"], found["seed"], len(found["assumptions"])) == ("test", 1, 8)
+    assert (found["scenario"], found["seed"], len(found["assumptions"])) == ("test", 1, 9)
     assert [spot["done"], solid["done"], len(spot["runs"])] == [8, 8, 8]
     assert any("loses its node" in each["what"] for each in spot["runs"][0]["happenings"])
     assert {run["cost"] for run in solid["runs"]} == {40.0}
@@ -64,7 +64,7 @@ def test_all_of_it_is_json() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_plot_is_an_svg() -> None:
-    """With a line for each set, in both halves; equal plots are equal files."""
+    """With a line for each set, in each part; equal plots are equal files."""
     Path("a$b.yaml").write_bytes(Path("spot.yaml").read_bytes())
     files = [Path("one.svg"), Path("two.svg")]
     for file in files:
@@ -74,10 +74,10 @@ def test_a_plot_is_an_svg() -> None:
     root = ET.fromstring(files[0].read_text())  # noqa: S314  the plot is our own
     groups = [each.get("id") or "" for each in root.iter("{http://www.w3.org/2000/svg}g")]
     assert sum(each.startswith("legend") for each in groups) == 1
-    assert sum(each.startswith("axes") for each in groups) == 2
+    assert sum(each.startswith("axes") for each in groups) == 3
     text = files[0].read_text()
     mentions(text, "prefers-color-scheme: dark", "var(--paper, ", "var(--ink, ")
-    assert sum(each.startswith("FillBetweenPolyCollection") for each in groups) == 4
+    assert sum(each.startswith("FillBetweenPolyCollection") for each in groups) == 6
 
 
 def test_an_interval_is_as_wide_as_the_proof_says() -> None:

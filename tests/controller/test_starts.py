@@ -103,3 +103,15 @@ def test_only_what_has_a_start_to_come_competes() -> None:
     for other in (gang("a", "Whole"), gang("a", phase="Succeeded"), plain):
         assert Stage(other, gang("b")).observe(gang("b")).granted
         assert Stage(other).observe(other) == NO_START
+
+
+def test_those_that_are_not_whole_are_counted() -> None:
+    """With the longest time for which one was not, over its tries."""
+    stage = Stage(gang("a"), gang("b", "Starting"))
+    starts = stage.starts
+    assert (starts.count("Waiting"), starts.count("Starting")) == (1, 1)
+    assert starts.longest_wait() == 3600
+    stage.put(gang("a", "Starting"))
+    assert starts.longest_wait() == 3600
+    stage.put(gang("a", "Whole"))
+    assert (starts.count("Waiting"), starts.count("Starting"), starts.longest_wait()) == (0, 1, 1)

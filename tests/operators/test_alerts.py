@@ -92,6 +92,7 @@ def healthy() -> Series:
         found[series("fairlead_queue_oldest_seconds", pod)] = 0
         found[series("fairlead_reconcile_failing_seconds", pod)] = 0
         found[series("fairlead_runs_not_understood", pod)] = 0
+        found[series("fairlead_gang_longest_wait_seconds", pod)] = 7200
         found[series("fairlead_definition_outdated", pod, **OUTDATED)] = 0
         found[series("fairlead_rollout_incomplete", pod, **ROLLED_OUT)] = 0
         found[series("fairlead_policies", pod, **FALSE)] = 0
@@ -217,6 +218,9 @@ PLAYS: Final[Mapping[str, Play]] = {
     ),
     "FairleadRunsNotUnderstood": Play(
         {series("fairlead_runs_not_understood", C0): hour(0, 1)}, within=16
+    ),
+    "FairleadGangWaits": Play(
+        {series("fairlead_gang_longest_wait_seconds", C0): hour(7200, 25_000)}, within=16
     ),
     "FairleadPolicyConditionFalse": Play(
         {series("fairlead_policies", C0, **FALSE): hour(0, 1)}, within=6

@@ -26,7 +26,7 @@ TARGET = ("DeletionByTaintManager", "node is gone", "2026-11-21T20:15:00Z")
 
 def gang(count: int = 2, within: str = "10m", **spec: Any) -> Scene:
     """A run of so many workers that waits for its start."""
-    return Scene(**workers(count), gang={"startWithin": within}, **spec)
+    return Scene(**{**workers(count), "gang": {"startWithin": within}, **spec})
 
 
 def state(scene: Scene) -> str:
@@ -198,6 +198,38 @@ def test_a_class_is_given_up_as_early_as_without_a_gang() -> None:
         lacks(scene, name)
     events = [event for entry in scene.role("worker").history for event in entry.events]
     assert [event.waited_seconds for event in events] == [90]
+
+
+def waits_for_spot(scene: Scene, *names: str) -> Scene:
+    """Pods that may wait 90 seconds for spot find no node."""
+    for name in names:
+        scene.set(name, fallback=(("spot", 90),))
+        lacks(scene, name)
+    return scene
+
+
+def test_a_class_that_is_required_again_is_waited_for_again() -> None:
+    """The tries before it was given up do not count."""
+    scene = waits_for_spot(let(gang(within="1m")), "worker-0", "worker-1").later(60)
+    waits_for_spot(scene.later(30), "worker-0", "worker-1")
+    assert len(scene.role("worker").history) == 1
+    # Pods of the same try that the webhook has wait again.
+    waits_for_spot(scene.later(5), "worker-0", "worker-1").later(20)
+    events = [event for entry in scene.role("worker").history for event in entry.events]
+    assert [event.waited_seconds for event in events] == [90]
+
+
+def test_a_late_replica_of_an_elastic_run_goes_on_waiting_for_its_class() -> None:
+    """After the others have started; until it has a node."""
+    elastic = {"framework": "pytorch", "pytorch": {"elastic": {"minReplicas": 2}}}
+    scene = waits_for_spot(let(gang(3, "1m", **elastic)), "worker-0", "worker-1", "worker-2")
+    scene.later(60).later(30)
+    binds(scene, "worker-0", "worker-1")
+    assert state(scene) == "Whole"
+    assert scene.status.gang is not None
+    assert [wait.indexes for wait in scene.status.gang.waited] == ["2"]
+    waits_for_spot(scene, "worker-2")
+    assert [event.waited_seconds for event in scene.role("worker").history[0].events] == [90]
 
 
 def starter(

@@ -70,11 +70,21 @@ def played(
     files: dict[str, bytes], text: bytes, *, repeat: int = 1, seed: int = 1, run: Run | None = None
 ) -> list[Ending]:
     """The repetitions of a scenario."""
+    runs = [run or run_of()]
+    return [
+        played_together(files, text, runs, seed=seed, repetition=each)[0] for each in range(repeat)
+    ]
+
+
+def played_together(
+    files: dict[str, bytes], text: bytes, runs: Sequence[Run], *, seed: int = 1, repetition: int = 0
+) -> list[Ending]:
+    """One repetition with some runs that share the nodes."""
     (found,) = parse("scenario.yaml", text)
     now = datetime.now(UTC)
     world = World(load(files).policies, Cluster(""), {}, now, None, None, UNREAD, None, None, None)
-    placer = Placer(world, run or run_of(), found.spec.pools)
-    return [Play(placer, found.spec, seed=seed, repetition=each).ending() for each in range(repeat)]
+    placers = [Placer(world, run, found.spec.pools, number) for number, run in enumerate(runs)]
+    return Play(placers, found.spec, seed=seed, repetition=repetition).endings()
 
 
 def told(ending: Ending) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""The guide's comparison is what comes out."""
+"""The comparisons of guides are what comes out."""
 
 from __future__ import annotations
 
@@ -16,24 +16,38 @@ GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 
 def test_the_comparison_is_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file is the block after its name; the classes are those of the first page."""
-    page = (GUIDES / "simulate.md").read_text()
+    """Of policies; the classes are those of the first page."""
     monkeypatch.chdir(tmp_path)
-    named = r"`([\w/-]+\.yaml)`[^\n]*\n\n```yaml\n(.*?)```"
     (classes,) = re.findall(
         r"```yaml\n# (mine/classes\.yaml)\n(.*?)```",
         (GUIDES / "part-on-spot.md").read_text(),
         re.DOTALL,
     )
-    for name, text in [classes, *re.findall(named, page, re.DOTALL)]:
+    stdout, shown = compared("simulate.md", classes)
+    assert stdout == shown
+
+
+def test_what_gangs_save_is_as_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same Runs with gangs and without, up to what is assumed."""
+    monkeypatch.chdir(tmp_path)
+    stdout, shown = compared("start-all-at-once.md")
+    assert stdout.partition("\nAssumed:")[0] == shown
+
+
+def compared(guide: str, *files: tuple[str, str]) -> tuple[str, str]:
+    """What the page's command prints, and what the page shows. Each file is the block after its
+    name."""
+    page = (GUIDES / guide).read_text()
+    named = r"`([\w/-]+\.yaml)`[^\n]*\n\n```yaml\n(.*?)```"
+    for name, text in [*files, *re.findall(named, page, re.DOTALL)]:
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
-    ((copy, command, shown),) = re.findall(
-        r"```console\n\$ (for [^\n]*)\n\$ fairlead (run simulate .*?)```[^`]*```text\n(.*?)```",
+    ((first, command, shown),) = re.findall(
+        r"```console\n\$ ([^\n]*)\n\$ fairlead (run simulate .*?)```[^`]*```text\n(.*?)```",
         page,
         re.DOTALL,
     )
-    subprocess.run(["sh", "-c", copy], check=True)
+    subprocess.run(["sh", "-c", first], check=True)
     done = CliRunner().invoke(fairlead, shlex.split(command.replace("\\\n", " ")))
     assert done.exit_code == 0, done.output
-    assert done.stdout == shown
+    return done.stdout, shown

@@ -34,6 +34,7 @@ spec:
         ("nodes: 4", "nodes: 4, events: [{at: 1h}]", 6, ("events[0]", "lose", "soldOut")),
         ("nodes: 4", "nodes: 4, allocatable: {cpu: -4}", 6, ("allocatable.cpu", "-4", "0")),
         ("program", "- {name: spot, nodes: 1}\n  program", 7, ("spot", "another name")),
+        ("work: 10h}", "work: 10h}\n  runs: [{name: a}, {name: a}]", 8, ("a", "another name")),
         ("work: 10h", "checkpoint: 1h", 7, ("work", "required")),
         ("Scenario", "Scenery", 2, ("Scenery", "Scenario")),
     ],

@@ -250,6 +250,21 @@ def watch_parts(
                 "Pods of runs on nodes that are cordoned, or announced to be taken away.",
                 controller.known.pods_on_leaving_nodes,
             ),
+            (
+                metric_names.GANGS_WAITING,
+                "Runs that start all at once, and whose pods are not created yet.",
+                lambda: controller.starts.count("Waiting"),
+            ),
+            (
+                metric_names.GANGS_STARTING,
+                "Runs that start all at once, and some of whose replicas have no node yet.",
+                lambda: controller.starts.count("Starting"),
+            ),
+            (
+                metric_names.GANG_LONGEST_WAIT,
+                "Seconds for which such a run has lacked a node, as this process has seen it.",
+                controller.starts.longest_wait,
+            ),
             (metric_names.QUEUE_DEPTH, "Runs that wait to be reconciled.", controller.queue_depth),
             (
                 metric_names.QUEUE_OLDEST,

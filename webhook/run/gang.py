@@ -77,9 +77,12 @@ def stored_gang(raw: Mapping[str, Any]) -> GangStatus | None:
     spec, metadata = raw.get("spec") or {}, raw["metadata"]
     if not spec.get("gang") or spec.get("suspend") or metadata.get("deletionTimestamp"):
         return None
-    status = RunStatus.read(raw.get("status"))
+    return unfinished_start(RunStatus.read(raw.get("status")), metadata.get("creationTimestamp"))
+
+
+def unfinished_start(status: RunStatus, created: str | None) -> GangStatus | None:
+    """Return the start of a Run of this status that is not whole; one without a status waits."""
     gang = status.gang
-    created = metadata.get("creationTimestamp")
     if gang is None and created and status.start_time is None:
         gang = GangStatus(state="Waiting", since=created)
     return gang if gang and gang.state in ("Waiting", "Starting") else None
@@ -93,11 +96,25 @@ def replicas_needed(run: Run) -> int:
 
 
 def waits_of(status: RunStatus) -> dict[tuple[str, int, str], str]:
-    """Return since when replicas wait for a class, over all tries: by role, index and class."""
+    """Return since when replicas wait for a class, over all tries: by role, index and class.
+
+    A wait for which policies gave the class up is over, as its event is in the history.
+    """
+    waited = status.gang.waited if status.gang else ()
+    ends: dict[tuple[str, int, str], datetime] = {}
+    for role, role_status in status.replicas.items() if waited else ():
+        for entry in role_status.history:
+            for event in entry.events:
+                counts = event.waited_seconds is not None
+                for index in parse_intervals(entry.indexes) if counts else ():
+                    key, end = (role, index, event.capacity_class), parse_time(event.time)
+                    ends[key] = max(ends.get(key, end), end)
     return {
-        (wait.role, index, wait.capacity_class): wait.since
-        for wait in (status.gang.waited if status.gang else ())
+        key: wait.since
+        for wait in waited
         for index in parse_intervals(wait.indexes)
+        for key in ((wait.role, index, wait.capacity_class),)
+        if key not in ends or ends[key] < parse_time(wait.since)
     }
 
 
@@ -125,7 +142,7 @@ def decide_start(
             update={"state": "Waiting", "since": to_microsecond(now), "tries": 0}
         )
         return StartGate(open=False, status=new, message="all replicas start again", after=0.0)
-    return StartGate(status=before)
+    return StartGate(status=_forget_waits(before, facts, observed))
 
 
 def _wait(
@@ -176,9 +193,10 @@ def _start(
     held = before.held_seconds + sum(pod_time(pod, now).on_node for pod in pods)
     priority = max((pod.priority for pod in pods), default=before.priority)
     if members.whole and not again:
-        update = {"held_seconds": held, "priority": priority, "waited": (), "lacked": ""}
+        update = {"held_seconds": held, "priority": priority, "lacked": ""}
         update |= {"state": "Whole", "since": to_microsecond(now)}
-        return StartGate(status=before.model_copy(update=update))
+        whole = before.model_copy(update=update)
+        return StartGate(status=_forget_waits(whole, facts, observed))
     limit = span_seconds(run.spec.gang.start_within) if run.spec.gang else 0.0
     limit = max(limit, ON_DEMAND_SECONDS) if observed.start.on_demand else limit
     left = limit - elapsed(before.since, now)
@@ -201,7 +219,7 @@ def _start(
                 "lacked": lacked,
                 "held_seconds": held,
                 "priority": priority,
-                "waited": _waited(facts, observed),
+                "waited": _format_waits(_waits_so_far(facts, observed)),
             }
         )
         return replace(_pause(new, (end - now).total_seconds()), gives_way=True)
@@ -209,7 +227,7 @@ def _start(
     if left > 0:
         text += f"; if one can have none at {to_second(now + timedelta(seconds=left))}, all pause"
     return StartGate(
-        status=before.model_copy(update={"priority": priority}),
+        status=_forget_waits(before.model_copy(update={"priority": priority}), facts, observed),
         message=text,
         after=min(left, LOOK_SECONDS) if left > 0 else LOOK_SECONDS,
     )
@@ -246,18 +264,45 @@ def _count_members(run: Run, facts: Mapping[str, RoleFacts]) -> _Members:
     return _Members(least, len(bound), leads and len(bound) >= least)
 
 
-def _waited(facts: Mapping[str, RoleFacts], observed: Observed) -> tuple[GangWait, ...]:
-    """Return since when replicas wait for a class. One that had a node waits no longer."""
-    since_by_wait = dict(observed.waited)
+def _forget_waits(
+    gang: GangStatus, facts: Mapping[str, RoleFacts], observed: Observed
+) -> GangStatus:
+    """Return the start without the waits that are over: the replica has a node, or the class was
+    given up. A late replica of an elastic run goes on waiting after all others have started."""
+    if not gang.waited:
+        return gang
+    return gang.model_copy(update={"waited": _format_waits(_unmet(observed.waited, facts))})
+
+
+def _unmet(
+    waits: Mapping[tuple[str, int, str], str], facts: Mapping[str, RoleFacts]
+) -> dict[tuple[str, int, str], str]:
+    """Return the waits of replicas that have neither a node nor finished."""
+    met = {
+        (role, index)
+        for role, role_facts in facts.items()
+        for index in {
+            *role_facts.succeeded,
+            *(i for i, pod in role_facts.alive.items() if pod.node),
+        }
+    }
+    return {key: since for key, since in waits.items() if key[:2] not in met}
+
+
+def _waits_so_far(
+    facts: Mapping[str, RoleFacts], observed: Observed
+) -> dict[tuple[str, int, str], str]:
+    """Return since when replicas wait for a class, in this try or in earlier ones."""
+    waits = _unmet(observed.waited, facts)
     for role_facts in facts.values():
-        for index, pod in role_facts.alive.items():
-            if pod.node:
-                for key in [key for key in since_by_wait if key[:2] == (role_facts.role, index)]:
-                    del since_by_wait[key]
         for pod, capacity, since, _ in waiting(role_facts, observed):
-            since_by_wait[pod.role, pod.index, capacity] = since
+            waits[pod.role, pod.index, capacity] = since
+    return waits
+
+
+def _format_waits(waits: Mapping[tuple[str, int, str], str]) -> tuple[GangWait, ...]:
     groups: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    for (role, index, capacity), since in since_by_wait.items():
+    for (role, index, capacity), since in waits.items():
         groups[role, capacity, since].add(index)
     return tuple(
         GangWait(role=role, indexes=format_intervals(indexes), capacity_class=capacity, since=since)

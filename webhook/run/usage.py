@@ -72,7 +72,8 @@ def settle_usage(
 ) -> RunStatus:
     """Return the status `after` with the time of the pods on which the run counts no more.
 
-    held: their programs waited for peers that had no node, so all of their time is waiting.
+    held: their programs waited for peers that had no node, so all of their time until now is
+    waiting.
 
     What a disruption or a failure ended is repeated: all of it, although a program that writes
     checkpoints repeats less. So is what finished replicas did that run again, of the pods that are
@@ -94,7 +95,8 @@ def settle_usage(
             repeated = wasted and pod.index not in finished and not held
             pod_rows = usage_of(pod, observed, now, repeated=repeated)
             rows += map(_as_waiting, pod_rows) if held else pod_rows
-            if pod.index in role_facts.pods and not pod.ended and not _end_of(pod, observed):
+            present = pod.index in role_facts.pods and not pod.ended
+            if present and not held and not _end_of(pod, observed):
                 not_ended[repeated].append(pod.index)
         ending[role] = tuple(
             Ending(indexes=format_intervals(indexes), since=to_second(now), repeated=repeated)

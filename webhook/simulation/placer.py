@@ -18,6 +18,7 @@ from webhook.placement.quantity import amount
 from webhook.run.observation import pod as observed_pod
 from webhook.run.own_terms import uncounted_waits
 from webhook.run.plan import plan
+from webhook.run.room import room_of_run
 from webhook.times import to_second
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from webhook.evaluation.world import World
     from webhook.placement.pod import PodPlacement
+    from webhook.placement.room import Room
     from webhook.placement.shapes import JsonObject
     from webhook.run.model import Run
     from webhook.run.observed import OwnedPod
@@ -50,15 +52,20 @@ class Placed(NamedTuple):
 
 
 class Placer:
-    """Evaluates the pods of a run. Equal ones once: all repetitions of a policy set share it."""
+    """Evaluates the pods of a run. Equal ones once: all repetitions of a policy set share it.
 
-    def __init__(self, world: World, run: Run, pools: Iterable[Pool]) -> None:
+    number: of the run, if several share the nodes.
+    """
+
+    def __init__(self, world: World, run: Run, pools: Iterable[Pool], number: int = 0) -> None:
         self._world = world
-        self.plan = plan(_stored(run))
+        self.plan = plan(_stored(run, number))
+        self.on_demand = any(c.autoscaled for c in world.policies.classes.values())
         self._pools = {pool.name: pool for pool in pools}
         self._nodes = {pool.name: _node(pool) for pool in self._pools.values()}
         self._groups = NodeGroups(self._nodes.values())
         self._known: dict[tuple[str, int, str], Placed] = {}
+        self._rooms: dict[frozenset[tuple[str, int]], Room | None] = {}
 
     def placed(self, role: str, index: int, attempt: int, history: str) -> Placed:
         """Return what becomes of a replica's pod. The attempt decides nothing."""
@@ -72,6 +79,19 @@ class Placer:
     def uncounted_waits(self, waiting: Iterable[OwnedPod]) -> Mapping[tuple[str, str], str]:
         """Return why the waiting of pods for a class does not count, as if each pool had nodes."""
         return uncounted_waits(self.plan, waiting, self._world.policies.classes.get, self._groups)
+
+    def room(self, present: Mapping[str, int]) -> Room | None:
+        """Return the room of the run on so many nodes of each pool, as the controller does."""
+        key = frozenset(present.items())
+        if key not in self._rooms:
+            nodes = (
+                self._nodes[pool]._replace(name=f"{pool}-{number}", allocatable=alone)
+                for pool, count in present.items()
+                for alone in (_for_one(self._nodes[pool].allocatable),)
+                for number in range(count)
+            )
+            self._rooms[key] = room_of_run(self.plan, NodeGroups(nodes))
+        return self._rooms[key]
 
     def _evaluate(self, pod: JsonObject) -> Placed:
         namespace = self.plan.run.namespace
@@ -103,9 +123,10 @@ class Placer:
         )
 
 
-def _stored(run: Run) -> Run:
+def _stored(run: Run, number: int) -> Run:
+    uid = f"{names.NO_UID[:-12]}{number:012}"
     metadata = run.metadata.model_copy(
-        update={"uid": names.NO_UID, "creation_timestamp": to_second(EPOCH), "generation": 1}
+        update={"uid": uid, "creation_timestamp": to_second(EPOCH), "generation": 1}
     )
     return run.model_copy(update={"metadata": metadata})
 
@@ -121,6 +142,10 @@ def _node(pool: Pool) -> Node:
         taint.model_dump(by_alias=True, exclude_none=True) for taint in pool.taints or ()
     ]
     return Node(pool.name, labels, taints, allocatable=allocatable)
+
+
+def _for_one(allocatable: Mapping[str, int] | None) -> Mapping[str, int] | None:
+    return None if allocatable is None else {**allocatable, _PODS: 1}
 
 
 def _preference(placement: PodPlacement, node: Node) -> int:

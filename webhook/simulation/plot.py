@@ -1,4 +1,4 @@
-"""A plot of simulated runs: how many are done by when, and at what cost, with intervals."""
+"""A plot of simulated runs: how many are done by when, at what cost, and what they held."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _AXES: Final = (
     ("hours until the run is done", "seconds", 3600.0),
     ("cost, in hours of a replica on demand", "cost", 1.0),
+    ("held, in hours of replicas", "held", 1.0),
 )
 # Colours of matplotlib's that stand for those of the reader's scheme: light, then dark.
 _INK: Final = ("#010203", "#16202c", "#e7edf3")
@@ -41,9 +42,9 @@ def figure_class() -> type[Figure]:
 
 def svg_of(sets: Sequence[Simulated], title: str) -> bytes:
     """Return the plot as SVG. Raises as `figure_class`."""
-    figure = figure_class()(figsize=(10, 4), layout="constrained", facecolor=_PAPER[0])
+    figure = figure_class()(figsize=(14, 4), layout="constrained", facecolor=_PAPER[0])
     figure.suptitle(_plain(title), color=_INK[0])
-    for place, (label, attribute, unit) in zip(figure.subplots(1, 2), _AXES, strict=True):
+    for place, (label, attribute, unit) in zip(figure.subplots(1, len(_AXES)), _AXES, strict=True):
         for number, simulated_set in enumerate(sets):
             amounts = sorted(
                 getattr(ending, attribute) / unit for ending in simulated_set.succeeded
@@ -68,7 +69,7 @@ def svg_of(sets: Sequence[Simulated], title: str) -> bytes:
     lines = figure.axes[0].get_lines()
     legend = figure.legend(
         lines,
-        [_plain(simulated_set.policies) for simulated_set in sets],
+        [_plain(simulated_set.label) for simulated_set in sets],
         loc="outside lower center",
         facecolor=_PAPER[0],
         labelcolor=_INK[0],

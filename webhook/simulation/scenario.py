@@ -120,6 +120,16 @@ class Program(Strict):
     )
 
 
+class ScenarioRun(Strict):
+    """One of several runs that share the nodes."""
+
+    name: ObjectName = Field(description="The Run's name.")
+    at: _SpanOrZero = Field(default="0s", description="When it is created, from the start.")
+    work: _Span | None = Field(
+        default=None, description="What its program takes, if not as long as the others."
+    )
+
+
 class ScenarioMetadata(Strict):
     """The scenario's name."""
 
@@ -130,21 +140,27 @@ class ScenarioSpec(Strict):
     """What a simulation assumes."""
 
     pools: list[Pool] = Field(min_length=1, max_length=50, description="The pools of nodes.")
-    program: Program = Field(description="The program of the run.")
+    program: Program = Field(description="The program of the runs.")
+    runs: list[ScenarioRun] | None = Field(
+        default=None,
+        max_length=100,
+        description="Runs that begin later than the others, or work for another time.",
+    )
     limit: _Span = Field(
         default="720h", description="A run that takes longer than this is given up."
     )
 
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Check that pools differ in their names."""
-        pools = given.get("pools")
-        names = [pool.get("name") if isinstance(pool, dict) else None for pool in pools or ()]
-        for at, name in enumerate(names):
-            if name is not None and name in names[:at]:
-                yield Problem(
-                    ("pools", at, "name"), f"{name} is also another pool; give it another name"
-                )
+        """Check that pools differ in their names, and runs."""
+        for field, noun in (("pools", "pool"), ("runs", "run")):
+            items = given.get(field)
+            names = [item.get("name") if isinstance(item, dict) else None for item in items or ()]
+            for at, name in enumerate(names):
+                if name is not None and name in names[:at]:
+                    yield Problem(
+                        (field, at, "name"), f"{name} is also another {noun}; give it another name"
+                    )
 
 
 class Scenario(Strict):

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 # Half the width of an interval that has the true mean in 95 of 100 cases, in standard errors.
 _WIDTH: Final = NormalDist().inv_cdf(0.975)
-HEAD: Final = ("policies", "done", "hours", "90 %", "cost", "disruptions", "waiting", "lost")
+HEAD: Final = (
+    *("policies", "done", "hours", "90 %"),
+    *("cost", "disruptions", "waiting", "held", "lost"),
+)
 
 
 class Mean(NamedTuple):
@@ -29,10 +32,16 @@ class Mean(NamedTuple):
 
 
 class Simulated(NamedTuple):
-    """All repetitions under one policy set."""
+    """All repetitions of a run under one policy set. run: its name, if others are beside it."""
 
     policies: str
     endings: Sequence[Ending]
+    run: str = ""
+
+    @property
+    def label(self) -> str:
+        """The set and the run."""
+        return f"{self.policies}: {self.run}" if self.run else self.policies
 
     @property
     def succeeded(self) -> Sequence[Ending]:
@@ -47,14 +56,14 @@ class Simulated(NamedTuple):
     def row(self) -> tuple[str, ...]:
         """Return the cells of the table; figures are those of the runs that succeeded."""
         ended = self.succeeded
-        counts = (self.policies, f"{len(ended)} of {len(self.endings)}")
+        counts = (self.label, f"{len(ended)} of {len(self.endings)}")
         if not ended:
             return (*counts, *("–" for _ in HEAD[2:]))
         hours = [ending.seconds / 3600 for ending in ended]
         late = quantiles(hours, n=10)[-1] if len(hours) > 1 else hours[0]
         figures = [
             str(mean(getattr(ending, name) for ending in ended))
-            for name in ("cost", "incidents", "waiting", "lost")
+            for name in ("cost", "incidents", "waiting", "held", "lost")
         ]
         return (*counts, str(mean(hours)), f"{late:.3g}", *figures)
 
@@ -64,7 +73,7 @@ class Simulated(NamedTuple):
         for phase in sorted({ending.phase for ending in unlike}):
             some = [ending for ending in unlike if ending.phase == phase]
             what = "failed" if phase == "Failed" else f"reached the limit as {phase}"
-            yield f"{self.policies}: {len(some)} {what}, the first: {some[0].reason}"
+            yield f"{self.label}: {len(some)} {what}, the first: {some[0].reason}"
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON, each repetition in its place."""
@@ -75,23 +84,27 @@ class Simulated(NamedTuple):
             }
             for ending in self.endings
         ]
-        return {"policies": self.policies, "done": self.done, "runs": runs}
+        named = {"run": self.run} if self.run else {}
+        return {"policies": self.policies, **named, "done": self.done, "runs": runs}
 
 
 def differences(sets: Sequence[Simulated]) -> Iterator[str]:
-    """Yield how each set differs from the first: repetition by repetition, with its interval.
+    """Yield how a run differs from that of the first set: by repetition, with its interval.
 
     Where runs did not succeed, nothing is compared: those that did are the lucky ones.
     """
-    first = sets[0]
+    firsts: dict[str, Simulated] = {}
     values: dict[str, Callable[[Ending], float]] = {
         "time": lambda ending: ending.seconds,
         "cost": lambda ending: ending.cost,
     }
-    for other in sets[1:]:
+    for other in sets:
+        first = firsts.setdefault(other.run, other)
+        if first is other:
+            continue
         if min(first.done, other.done) < len(first.endings):
             why = "not compared, as not all runs succeeded"
-            yield f"{other.policies} against {first.policies}: {why}"
+            yield f"{other.label} against {first.policies}: {why}"
             continue
         parts = []
         for what, measure in values.items():
@@ -101,7 +114,7 @@ def differences(sets: Sequence[Simulated]) -> Iterator[str]:
             if base:
                 share, half = 100 * difference.value / base, 100 * (difference.half or 0.0) / base
                 parts.append(f"{what} {share:+.0f} % ({share - half:+.0f} to {share + half:+.0f})")
-        yield f"{other.policies} against {first.policies}: {', '.join(parts)}"
+        yield f"{other.label} against {first.policies}: {', '.join(parts)}"
 
 
 def mean(numbers: Iterable[float]) -> Mean:

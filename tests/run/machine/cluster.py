@@ -291,7 +291,7 @@ class Cluster:
     def all_is_well(self, finishing: dict[str, str]) -> None:
         """One step in a world without faults: nodes are back, pods go on, and end if they may.
 
-        finishing: the role whose pods come to an end, by uid of the run.
+        finishing: the role whose pods come to an end, by uid of the run; empty for all.
         """
         for node in NODES:
             self.recover(node)
@@ -311,10 +311,18 @@ class Cluster:
         waits = self.server.rule is not None and self.server.rule.pending is not None
         there = (most for pod in self.server.pods.values() for _, most in pod.fallback)
         self.server.sold_out = self.server.sold_out and waits and None not in there
+        # What a run that is over leaves behind ends, too.
+        over = {
+            run.uid
+            for run in self.server.runs.values()
+            if run.status.get("phase") in ("Succeeded", "Failed")
+        }
         for pod in list(self.server.pods.values()):
             if pod.going is not None:
                 self.finish_going(pod, None)
-            elif pod.ready and pod.role == finishing.get(pod.run_uid):
+            elif (pod.ready and pod.run_uid in over) or (
+                pod.ready and finishing.get(pod.run_uid) in (pod.role, "")
+            ):
                 self.exit(pod, 0)
             elif not pod.over:
                 self.start(pod)

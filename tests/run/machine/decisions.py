@@ -32,6 +32,7 @@ def check(run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now:
     _elastic(run, observed, outcome)
     _illness(run, observed, outcome, now)
     _waits(run, observed, outcome)
+    _deadline(run, outcome, now)
     if run.status.phase not in OVER and not run.metadata.deletion_timestamp:
         _looked_up(run, observed)
     pods = [each for each in outcome.actions if isinstance(each, act.CreatePod)]
@@ -97,6 +98,15 @@ def _illness(run: Run, observed: Observed, outcome: act.Outcome, now: datetime) 
         assert node.ill, f"{name} is well"
         lasts = (now - datetime.fromisoformat(node.ill_since)).total_seconds()
         assert lasts >= node.ill_after, f"{name} is ill for {lasts} s"
+
+
+def _deadline(run: Run, outcome: act.Outcome, now: datetime) -> None:
+    """Time goes on for a run that waits to start, and ends it."""
+    start, most = run.status.start_time, run.spec.active_deadline_seconds
+    stops = run.spec.suspend or run.metadata.deletion_timestamp or run.status.phase in OVER
+    if run.spec.gang and start and most and not stops:
+        lasts = (now - datetime.fromisoformat(start)).total_seconds()
+        assert lasts < most or outcome.status.ended, f"it goes on after {lasts} s"
 
 
 def _waits(run: Run, observed: Observed, outcome: act.Outcome) -> None:

@@ -12,6 +12,7 @@ from tests.run.machine.server import Server
 from tests.run.machine.specs import finishing_role
 from tests.run.machine.things import ENDED, Pod, RunThing, seconds
 from webhook.backoff import GONE_AFTER
+from webhook.run.gang import LOOK_SECONDS
 from webhook.times import span_seconds
 
 # Rounds of: the world goes one step, the controller does all that is due. Each backoff is a round.
@@ -147,11 +148,17 @@ def _starts(server: Server, run: RunThing) -> Iterator[float]:
         yield seconds(gang["notBefore"])
     if gang.get("state") == "Starting":
         within = 1200.0 if server.on_demand else span_seconds(run.spec["gang"]["startWithin"])
-        yield seconds(gang["since"]) + within
+        # Nothing tells it when nodes are not made on demand any more.
+        look = server.now + LOOK_SECONDS if server.was_on_demand else 0.0
+        yield max(look, seconds(gang["since"]) + within)
 
 
 def _backoffs(server: Server, run: RunThing) -> Iterator[float]:
     """When replicas that went down may start again, of those that wait for nothing else."""
+    roles = run.status.get("replicas", {}).values()
+    if "elastic" in (run.spec.get("pytorch") or {}) and any(r["succeeded"] for r in roles):
+        # Its rendezvous is closed.
+        return
     for name, role in run.status.get("replicas", {}).items():
         if (run.spec.get("framework"), name) in AFTER:
             continue

@@ -9,6 +9,7 @@ from tests.run.machine import decisions, raw, statuses
 from tests.run.machine.books import Books, evicted, gang_of, indexes, role_of
 from tests.run.machine.server import Server
 from tests.run.machine.things import Pod, RunThing, Thing, seconds
+from tests.run.machine.waits import Waits
 from webhook.run import actions as act
 from webhook.run.deletion import BEING_DELETED
 from webhook.run.model import Run
@@ -28,6 +29,7 @@ class Laws:
     alone: bool = True
     books: dict[str, Books] = field(default_factory=dict)
     without_quota: set[str] = field(default_factory=set)
+    waits: Waits = field(default_factory=Waits)
 
     def of(self, uid: str) -> Books:
         """What was written of one run so far."""
@@ -37,6 +39,8 @@ class Laws:
         self, run: Run, needs: Needs, observed: Observed, outcome: act.Outcome, now: datetime
     ) -> None:
         decisions.check(run, needs, observed, outcome, now)
+        if run.spec.gang and self.alone:
+            self.waits.check(run, observed, outcome, now)
 
     def about_to(self, thing: RunThing, action: act.Action) -> None:
         match action:
@@ -75,6 +79,7 @@ class Laws:
                 done = [one["succeeded"] for one in new.status["replicas"].values()]
                 assert not any(done), f"some will not run again: {new.status}"
         books.note(old, new)
+        self.waits.written(old, new)
 
     def _one_starts(self, new: RunThing) -> None:
         """Of two runs one begins to start, unless the other has waited for a node for minutes."""

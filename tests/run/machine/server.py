@@ -51,7 +51,7 @@ class Server:
         self.places: int | None = None
         self.most_pods: int | None = None
         # Whether a class is made on demand: a start has more time then.
-        self.on_demand = False
+        self.on_demand = self.was_on_demand = False
         # Whether the authors' own terms exclude the nodes of spot that there are.
         self.excluded = False
 

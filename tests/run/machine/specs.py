@@ -104,7 +104,9 @@ def needs_of(spec: Json) -> Needs:
 
 
 def finishing_role(spec: Json) -> str:
-    """The role whose pods end the run, when nothing goes wrong."""
+    """The role whose pods end the run, when nothing goes wrong; empty for all of an elastic run."""
+    if "elastic" in (spec.get("pytorch") or {}):
+        return ""
     roles = spec.get("replicas") or {"master": {}}
     order = ("launcher", "driver", "master", "chief", "scheduler", "head", "worker")
     return next(role for role in order if role in roles)

@@ -147,6 +147,7 @@ class Stage:
     def demand(self, value: bool) -> None:
         """Nodes may be made on demand, or not any more."""
         self.server.on_demand = value
+        self.server.was_on_demand |= value
 
     def start_now(self, name: str) -> None:
         """Somebody asks for a start without a pause."""

@@ -128,6 +128,10 @@ def _gang(spec: RunSpec, old: Json, new: Json) -> None:
         again = [attempt(new, each) > attempt(old, each) for each in spec.roles]
         assert spec.restart_scope == "Run", f"it was whole, and is {after}"
         assert any(more) or all(again), f"nothing restarts it, and it is {after}"
+    if gave_way(old, new):
+        disruptions = new.get("disruptions", 0) - old.get("disruptions", 0)
+        told = len(new.get("incidents", ())) - len(old.get("incidents", ()))
+        assert disruptions <= 0 or told > 0, f"{disruptions} disruptions of a start given up"
     if after == "Waiting" and before == "Waiting":
         assert new.get("phase") == "Pending" or new.get("phase") in OVER, new.get("phase")
     tries = [(each.get("gang") or {}).get("tries", 0) for each in (old, new)]
@@ -200,9 +204,16 @@ def _history(books: Books, spec: RunSpec, role: str, before: Json, after: Json, 
         assert pod.fallback or pod.avoid, f"{pod} waits for nothing"
         waits = [most for _, most in pod.fallback if most is not None]
         if spec.gang and since is not None:
-            # It goes on waiting over the tries of its start.
-            lives = books.fates(role, pod.index)
-            since = min(one.pod.unscheduled for one in lives if one.pod.unscheduled is not None)
+            # It goes on waiting over the tries of its start, until the class is given up.
+            given_up = [
+                seconds(event["time"])
+                for entry in before.get("history", ())
+                if pod.index in indexes(entry["indexes"])
+                for event in entry["events"]
+                if "waitedSeconds" in event
+            ]
+            times = [one.pod.unscheduled for one in books.fates(role, pod.index)]
+            since = min(at for at in times if at is not None and at >= max(given_up, default=-inf))
         # It avoids a node that is well again, or has waited for a class; else a peer has.
         least = 0.0 if pod.avoid else min(waits, default=inf)
         waited = since is not None and now - since >= least - 1
@@ -282,6 +293,10 @@ def _anew(books: Books, spec: RunSpec, old: Json, new: Json, bumped: list[str]) 
             return
     elif gave_way(old, new):
         assert sorted(bumped) == sorted(spec.roles), "a start that is given up leaves a role's pods"
+        assert spec.restart_scope == "Replica" or not any(charged.values()), f"charged: {charged}"
+        for role in bumped:
+            before, after = role_of(old, role), role_of(new, role)
+            _at_the_end(books, role, before, after, _waiting(old, role))
         return
     else:
         assert spec.restart_scope != "Replica", f"{bumped} begin anew"

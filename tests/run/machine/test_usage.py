@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.examples import examples
-from tests.run.machine.books import OVER, indexes, role_of
+from tests.run.machine.books import OVER, gave_way, indexes, role_of
 from tests.run.machine.happenings import HAPPENINGS
 from tests.run.machine.raw import CLASSES
-from tests.run.machine.specs import training
+from tests.run.machine.specs import gang, training
 from tests.run.machine.stage import Stage
 from tests.run.machine.things import Json, Pod, RunThing, moment
-from tests.run.machine.walks import random_walk
+from tests.run.machine.walks import SpecOf, random_walk
 from webhook.run.actions import Outcome
 from webhook.run.deletion import BEING_DELETED
 from webhook.run.model import Run
@@ -90,7 +90,8 @@ class Recorder:
                 self._add(fate.pod, self._until_now(fate.pod), repeated=repeated, sign=seen)
                 self.later += seen and whole(self._until_now(fate.pod)) > whole(until)
         over = new.status["phase"] in OVER
-        useful = new.status["phase"] in ("Suspended", "Succeeded")
+        held = gave_way(old.status, new.status)
+        useful = held or new.status["phase"] in ("Suspended", "Succeeded")
         for fate in self.stage.server.ledger.fates.values():
             pod = fate.pod
             if pod.run_uid == new.uid and not useful and fate.gone_at is None:
@@ -106,7 +107,10 @@ class Recorder:
             self.added.add(pod.uid)
             done = pod.index in indexes(role_of(new.status, pod.role).get("succeededIndexes", ""))
             repeated = not (useful or done)
-            self._add(pod, self._until_now(pod), repeated=repeated)
+            self._add(pod, self._until_now(pod), repeated=repeated, held=held)
+            # What a start held that gave way is known as of then.
+            if held:
+                continue
             if fate.gone_at is None and not pod.over and self._end(pod) is None:
                 self.ending[pod.uid] = self.stage.server.now, repeated
         self.uid = new.uid
@@ -123,10 +127,15 @@ class Recorder:
         now, end = self.stage.server.now, self._end(pod)
         return now if end is None else min(now, end)
 
-    def _add(self, pod: Pod, end: float, *, repeated: bool, sign: int = 1) -> None:
+    def _add(
+        self, pod: Pod, end: float, *, repeated: bool, sign: int = 1, held: bool = False
+    ) -> None:
         until = end if pod.bound is None else min(end, pod.bound)
         on_node = 0 if pod.bound is None else max(0, whole(end) - whole(pod.bound))
         waited = max(0, whole(until) - whole(pod.created))
+        if held:
+            # Its program waited for peers without a node.
+            on_node, waited = 0, waited + on_node
         for resource, count in (("replicas", 1), ("example.com/gpu", pod.index % 3)):
             key = CLASSES.get(pod.node, ""), resource
             self.sums[*key, "seconds"] += on_node * count * sign
@@ -197,12 +206,13 @@ class NodesHeard(Stage):
 
 
 @pytest.mark.property
-def test_usage_is_the_sum_over_the_recorded_history() -> None:
+@pytest.mark.parametrize(("spec_of", "walks"), [(training, examples(300)), (gang, examples(150))])
+def test_usage_is_the_sum_over_the_recorded_history(spec_of: SpecOf, walks: int) -> None:
     """Whatever ends the pods, and however often the controller is killed."""
     total: Counter[str] = Counter()
     gone = later = 0
-    for seed in range(examples(300)):
-        walk = random_walk(seed, training, 1)
+    for seed in range(walks):
+        walk = random_walk(seed, spec_of, 1)
         stage = NodesHeard(reconcile, 1, walk.spec)
         recorder = Recorder(stage)
         stage.life()

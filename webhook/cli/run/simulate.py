@@ -1,4 +1,4 @@
-"""`fairlead run simulate`: compare policies by what becomes of a Run on nodes that come and go."""
+"""`fairlead run simulate`: compare policies by what becomes of Runs on nodes that come and go."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webhook.errors import PassOver
 from webhook.questions.where import CLUSTER, Where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from webhook.evaluation.world import World
     from webhook.kube.client import Client
@@ -31,10 +31,19 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
 
 
 @click.command("simulate", cls=Command)
-@click.option("-f", "--filename", required=True, type=_FILE, metavar="FILE", help="The Run.")
-@policies_option(
-    "A folder of policies, or a file, or `cluster`. Repeatable: each is a set of its own.",
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
     required=True,
+    multiple=True,
+    type=_FILE,
+    metavar="FILE",
+    help="A Run, or some that share the nodes. Repeatable: each file is played by itself.",
+)
+@policies_option(
+    "A folder of policies, or a file, or `cluster`. Repeatable: each is a set of its own. Default: "
+    "no policies.",
 )
 @click.option(
     "--scenario",
@@ -78,7 +87,7 @@ _FILE: Final = click.Path(exists=True, path_type=Path, dir_okay=False, allow_das
     "json and yaml: each repetition, with all that happened.", report="Simulation", tables=True
 )
 def command(
-    filename: Path,
+    filenames: tuple[Path, ...],
     policies: tuple[Where, ...],
     scenario: Path,
     repeat: int,
@@ -90,7 +99,7 @@ def command(
     kubeconfig: Kubeconfig,
     output: str,
 ) -> None:
-    """Compare policies by what becomes of a Run on nodes that come and go.
+    """Compare policies by what becomes of Runs on nodes that come and go.
 
     The webhook's decisions and the controller's are computed as in a cluster, in virtual time.
     Scheduler, autoscaler, nodes and program follow the Scenario, with the same random numbers for
@@ -98,15 +107,17 @@ def command(
     forecast: what clouds do is not known.
 
     Cost is in hours of a replica on demand, by the price of each pool; waiting are hours of
-    replicas without a node, and lost are those on nodes that brought no progress. After ± is half
-    of an interval that has the true mean in 95 of 100 cases; 90 % of the runs take at most so long.
-    Figures are those of the runs that succeeded; sets are compared if all runs of both did.
+    replicas without a node, held are those on nodes while others of the run had none, and lost are
+    all those that brought no progress. After ± is half of an interval that has the true mean in 95
+    of 100 cases; 90 % of the runs take at most so long. Figures are those of the runs that
+    succeeded; sets are compared if all runs of both did.
 
     \b
     Examples:
       fairlead run simulate -f run.yaml --policies spot/ --scenario week.yaml
       fairlead run simulate -f run.yaml --policies a/ --policies b/ --scenario week.yaml
       fairlead run simulate -f run.yaml --policies cluster --policies b/ --scenario week.yaml
+      fairlead run simulate -f plain.yaml -f gang.yaml --scenario two-teams.yaml
 
     \b
     Exit codes:
@@ -114,27 +125,8 @@ def command(
       1  a pod would be rejected, no run of a set succeeded, or a file cannot be read
       2  wrong usage, or the cluster did not answer
     """
-    from webhook.errors import UnreadableInput
-    from webhook.run_client.run_files import read_plans
-    from webhook.simulation.scenario import parse
-
-    runs = read_plans([filename], namespace, "")
-    if len(runs) != 1:
-        raise UnreadableInput([f"{filename}: want one Run, not {len(runs)}"])
-    if runs[0].plan is None:
-        engine = runs[0].run.spec.backend
-        raise UnreadableInput(
-            [f"{filename}: spec.backend is {engine}: only Fairlead's own controller is simulated"]
-        )
-    if runs[0].run.spec.serving:
-        kind = runs[0].run.spec.kind
-        raise UnreadableInput([f"{filename}: spec.kind is {kind}, which does not end by itself"])
-    if runs[0].run.spec.suspend:
-        raise UnreadableInput([f"{filename}: spec.suspend is true: remove it, or nothing happens"])
-    with click.open_file(str(scenario), "rb") as file:
-        scenarios = parse(str(scenario), file.read())
-    if len(scenarios) != 1:
-        raise UnreadableInput([f"{scenario}: want one Scenario, not {len(scenarios)}"])
+    plays = {file: _read_runs(file, namespace) for file in filenames}
+    assumed = _read_scenario(scenario, plays)
     if plot is not None:
         from webhook.simulation.plot import figure_class
 
@@ -144,25 +136,66 @@ def command(
             raise click.UsageError(f"--plot writes SVG: name the file {plot.with_suffix('.svg')}")
         if not plot.parent.is_dir():
             raise click.UsageError(f"--plot: there is no folder {plot.parent}; make it first")
-    worlds = _worlds(policies, runs[0].run.namespace, namespaces_file, kubeconfig)
-    sets = [
-        _simulated(str(where), world, runs[0], scenarios[0], repeat=repeat, seed=seed)
-        for where, world in zip(policies, worlds, strict=True)
-    ]
+    first = next(iter(plays.values()))[0].run.namespace
+    worlds = _worlds(policies, first, namespaces_file, kubeconfig)
+    sets = []
+    for file, runs in plays.items():
+        for where, world in zip(policies or ("no policies",), worlds, strict=True):
+            parts = ((file, len(plays) > 1), (where, len(policies) > 1 or len(plays) == 1))
+            name = ", ".join(str(part) for part, differs in parts if differs)
+            sets += _simulated(name, world, runs, assumed, repeat=repeat, seed=seed)
     if plot is not None:
         from webhook.simulation.plot import svg_of
 
-        plot.write_bytes(svg_of(sets, f"{scenarios[0].metadata.name}: {repeat} runs, seed {seed}"))
+        plot.write_bytes(svg_of(sets, f"{assumed.metadata.name}: {repeat} runs, seed {seed}"))
     print_result(
         output,
-        json=lambda: _document(scenarios[0], sets, seed),
-        text=lambda: _lines(scenarios[0], sets, seed, events=events),
+        json=lambda: _document(assumed, sets, seed),
+        text=lambda: _lines(assumed, sets, seed, events=events),
     )
     lost = [simulation for simulation in sets if not simulation.done]
     for simulation in lost:
-        say("error", f"no run succeeded under {simulation.policies}: {next(simulation.others())}")
+        say("error", f"no run succeeded: {next(simulation.others())}")
     if lost:
         sys.exit(FAILED)
+
+
+def _read_runs(file: Path, namespace: str) -> list[Planned]:
+    """Return the Runs of a file. Raises UnreadableInput if one is not simulated."""
+    from webhook.errors import UnreadableInput
+    from webhook.run_client.run_files import read_plans
+
+    runs = read_plans([file], namespace, "")
+    for planned in runs:
+        spec, place = planned.run.spec, file if len(runs) == 1 else planned.place
+        why = ""
+        if planned.plan is None:
+            why = f"spec.backend is {spec.backend}: only Fairlead's own controller is simulated"
+        elif spec.serving:
+            why = f"spec.kind is {spec.kind}, which does not end by itself"
+        elif spec.suspend:
+            why = "spec.suspend is true: remove it, or nothing happens"
+        if why:
+            raise UnreadableInput([f"{place}: {why}"])
+    return runs
+
+
+def _read_scenario(path: Path, plays: Mapping[Path, Sequence[Planned]]) -> Scenario:
+    """Return the scenario of a file. Raises UnreadableInput if a file lacks a run that it names."""
+    from webhook.errors import UnreadableInput
+    from webhook.simulation.scenario import parse
+
+    with click.open_file(str(path), "rb") as text:
+        scenarios = parse(str(path), text.read())
+    if len(scenarios) != 1:
+        raise UnreadableInput([f"{path}: want one Scenario, not {len(scenarios)}"])
+    for run in scenarios[0].spec.runs or ():
+        for file, runs in plays.items():
+            if run.name not in (planned.run.name for planned in runs):
+                raise UnreadableInput(
+                    [f"{path}: spec.runs: {file} has no Run {run.name}; correct the name"]
+                )
+    return scenarios[0]
 
 
 def _worlds(
@@ -185,29 +218,43 @@ def _worlds(
     return [
         world if source is CLUSTER else replace(world, policies=read_policies([source]))
         for source in policies
-    ]
+    ] or [world]
 
 
 def _simulated(
-    name: str, world: World, planned: Planned, scenario: Scenario, *, repeat: int, seed: int
-) -> Simulated:
+    name: str,
+    world: World,
+    runs: Sequence[Planned],
+    scenario: Scenario,
+    *,
+    repeat: int,
+    seed: int,
+) -> list[Simulated]:
+    """Play the runs of a file under one set; return one result for each run."""
     from webhook.questions.offline import unknown_labels, unknown_values
     from webhook.simulation.placer import Placer
     from webhook.simulation.play import Play
     from webhook.simulation.summary import Simulated
 
-    templates = planned.templates(world.policies.sources)
+    templates = [entry for planned in runs for entry in planned.templates(world.policies.sources)]
     print_notes(unknown_labels(world.policies, templates, world.namespaces, "--namespaces"))
     print_notes(unknown_values(world.policies, templates))
-    placer = Placer(world, planned.run, scenario.spec.pools)
-    endings = []
+    placers = [
+        Placer(world, planned.run, scenario.spec.pools, number)
+        for number, planned in enumerate(runs)
+    ]
+    plays = []
     with click.progressbar(
         range(repeat), label=name, file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as repetitions:
         for repetition in repetitions:
-            play = Play(placer, scenario.spec, seed=seed, repetition=repetition)
-            endings.append(play.ending())
-    return Simulated(name, endings)
+            play = Play(placers, scenario.spec, seed=seed, repetition=repetition)
+            plays.append(play.endings())
+    names = [planned.run.name if len(runs) > 1 else "" for planned in runs]
+    return [
+        Simulated(name, endings, run)
+        for run, endings in zip(names, zip(*plays, strict=True), strict=True)
+    ]
 
 
 def _lines(
@@ -219,7 +266,7 @@ def _lines(
 
     if events:
         for simulation in sets:
-            yield f"{simulation.policies}, the first repetition:"
+            yield f"{simulation.label}, the first repetition:"
             yield from lines_of(simulation.endings[0])
             yield ""
     repeat = len(sets[0].endings)
