@@ -222,14 +222,15 @@ def _finish(site: Path, version: str) -> None:
     built = [*sorted(site.rglob("index.html")), site / "404.html"]
     if dead := dead_links(site, built, urlsplit(address(version)).path):
         raise DeadLinks(dead)
+    folders = [page.parent.relative_to(site).as_posix() for page in built[:-1]]
+    places = ["" if folder == "." else f"{folder}/" for folder in folders]
+    texts = {place: page.read_text() for place, page in zip(places, built, strict=False)}
     index = json.loads((site / "search.json").read_text())
-    small = {**index, "items": [*compact(index["items"])]}
+    small = {**index, "items": [*compact(index["items"], texts)]}
     (site / "search.json").write_text(
         json.dumps(small, ensure_ascii=False, separators=(",", ":"))
     )
-    folders = [page.parent.relative_to(site).as_posix() for page in built[:-1]]
-    places = [address(version) + ("" if folder == "." else f"{folder}/") for folder in folders]
-    listed = [f" <url><loc>{place}</loc></url>" for place in places]
+    listed = [f" <url><loc>{address(version)}{place}</loc></url>" for place in places]
     begin = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', begin, *listed, "</urlset>", ""]
     (site / "sitemap.xml").write_text("\n".join(lines))

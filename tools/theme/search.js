@@ -20,6 +20,8 @@
       if (event.target.closest?.(".md-search, [for=__search], #__search")) begin();
     }, true);
   addEventListener("keydown", (event) => {
-    if ("/sfk".includes(event.key)) begin();
+    if (begun || event.key !== "k" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    document.querySelector(".md-search__button").click();
   }, true);
 })();
