@@ -85,11 +85,11 @@ _SHOWN: Final = re.compile(
 # A message's own cure: what it says to do is its last clause.
 _NAMED_CURE: Final = re.compile(r"(?:Cure: |; )((?:did you mean|`[a-z][^`]+`:? ?).*)$")
 _CURE: Final = re.compile(
-    r"(?:[;:.] |, or |\()((?:please )?(?:add|allow|apply|ask|call|change|check|choose|compare|correct|"
-    r"create|define|delete|drop|end|exclude|fill|fix|free|give|grant|install|keep|leave|let|list|lower|"
-    r"make|match|move|name|narrow|open|pass|point|publish|put|quote|raise|read|remove|rename|render|"
-    r"replace|restart|rotate|run|say|see|select|send|set|shorten|split|start|stop|take|try|turn|"
-    r"uninstall|upgrade|use|wait|want|write)\b.*?)\)?$",
+    r"(?:[;:.] |, or |\()((?:add|allow|apply|ask|call|change|check|choose|compare|correct|create|"
+    r"define|delete|drop|end|exclude|fill|fix|free|give|grant|install|keep|leave|let|list|lower|make|"
+    r"match|move|name|narrow|open|pass|point|publish|put|quote|raise|read|remove|rename|render|"
+    r"replace|restart|rotate|run (?=`|fairlead|kubectl)|say|see|select|send|set|shorten|split|"
+    r"start|stop|take|try|turn|uninstall|upgrade|use|wait|want|write)\b.*?)\)?$",
     re.IGNORECASE,
 )
 # CEL, HTML, and other f-strings that are no message.
@@ -112,7 +112,7 @@ class Message(NamedTuple):
 
     @property
     def explanation(self) -> tuple[str, str]:
-        """The cause and the cure: of CURES, else of the message itself. Each may be empty."""
+        """The cause and the cure, in Markdown: of CURES, else of the message. Each may be empty."""
         text = " ".join(self.text.split())
         first, *_, last = ("", *self.text.splitlines())
         named = _NAMED_CURE.search(text) or _CURE.search(text)
@@ -120,8 +120,14 @@ class Message(NamedTuple):
         own = written or (named[1] if named else "")
         for words, cause, cure in _cures():
             if words.search(text):
-                return cause, cure or own
-        return "", own
+                return cause, cure or code(own)
+        return "", code(own)
+
+
+def code(text: str) -> str:
+    """Return a text as Markdown shows code; an empty one as it is."""
+    text = " ".join(text.split())
+    return f"`` {text} ``" if "`" in text else f"`{text}`" if text else ""
 
 
 def golden_messages() -> dict[str, list[Message]]:

@@ -24,6 +24,7 @@ from tests.manifests.value_rows import described
 from tests.messages import (
     GROUPS,
     Message,
+    code,
     golden_messages,
     other_messages,
     scheduler_messages,
@@ -254,7 +255,7 @@ def _entry(message: Message) -> str:
     """Return a message with its cause and cure, under an anchor of its own."""
     cause, cure = message.explanation
     parts = [
-        " ".join(map(_code, message.text.splitlines())),
+        " ".join(map(code, message.text.splitlines())),
         *([f"Cause: {cause}"] if cause else []),
         *([f"Cure: {cure}"] if cure else []),
     ]
@@ -277,9 +278,7 @@ def security_evidence() -> str:
         title = (DOCS / page).read_text().partition("\n")[0].removeprefix("# ")
         lines += ["", f"## {title}", "", f"Claims of [{title}](../{page}):", ""]
         lines += ["| claim | tests |", "|---|---|"]
-        lines += [
-            f"| {claim} | {', '.join(map(_code, tests))} |" for claim, tests in claims.items()
-        ]
+        lines += [f"| {claim} | {', '.join(map(code, tests))} |" for claim, tests in claims.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -287,11 +286,6 @@ def security_claims() -> dict[str, dict[str, list[str]]]:
     """Return the tests for each claim of each page about security."""
     claims: dict[str, dict[str, list[str]]] = load_yaml(SECURITY_EVIDENCE.read_text())
     return claims
-
-
-def _code(text: str) -> str:
-    text = " ".join(text.split())
-    return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 PAGES: Final = {

@@ -88,7 +88,7 @@ def _list_of(folder: Path, texts: dict[Path, str]) -> str:
         if page.parent == folder
     }
     lines = [f"- [{title}]({name})" for name, title in titles.items()]
-    return "\n".join(["---", "edit: \"\"", "---", f"# {folder.name.title()}", "", *lines, ""])
+    return "\n".join(["---", 'edit: ""', "---", f"# {folder.name.title()}", "", *lines, ""])
 
 
 def files(root: Path = ROOT) -> list[Path]:
@@ -227,9 +227,7 @@ def _finish(site: Path, version: str) -> None:
     texts = {place: page.read_text() for place, page in zip(places, built, strict=False)}
     index = json.loads((site / "search.json").read_text())
     small = {**index, "items": [*compact(index["items"], texts)]}
-    (site / "search.json").write_text(
-        json.dumps(small, ensure_ascii=False, separators=(",", ":"))
-    )
+    (site / "search.json").write_text(json.dumps(small, ensure_ascii=False, separators=(",", ":")))
     listed = [f" <url><loc>{address(version)}{place}</loc></url>" for place in places]
     begin = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', begin, *listed, "</urlset>", ""]

@@ -16,24 +16,28 @@ if TYPE_CHECKING:
 SHOWN: Final = 160
 # Found by their titles and first paragraphs alone: who changes Fairlead reads them, not users.
 BRIEF: Final = (
-    *("docs/decisions/", "docs/architecture/", "docs/testing/", "docs/reference/security-evidence/"),
+    *(
+        "docs/decisions/",
+        "docs/architecture/",
+        "docs/testing/",
+        "docs/reference/security-evidence/",
+    ),
     *("CHANGELOG/", "CONTRIBUTING/", "SECURITY/"),
 )
 _COMMON: Final = frozenset(
-    "a an and are as at be by can each for from has have if in is it its no not of on one or than "
-    "that the they this to which with".split()
+    (
+        *("a", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "has", "have"),
+        *("if", "in", "is", "it", "its", "no", "not", "of", "on", "one", "or", "than", "that"),
+        *("the", "they", "this", "to", "which", "with"),
+    )
 )
-
-
 # A message with its cause and cure, as tests/reference_pages.py writes it, in HTML.
 _ENTRY: Final = re.compile(
     r"<li>\s*(?:<p>)?<a id=\"?(m[0-9a-f]{8})\"?></a>(.*?)(?:<br */?>.*?)?</li>", re.DOTALL
 )
 
 
-def compact(
-    items: Iterable[dict[str, Any]], texts: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
+def compact(items: Iterable[dict[str, Any]], texts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield the sections of the index, each with its first words and then what is new in the rest.
 
     `texts` has the HTML of each page by its location. A message is a section of its
