@@ -152,14 +152,13 @@ def test_what_is_wrong_has_another_colour(objects: tuple[Json, ...]) -> None:
         ("Pods without a placement", 1, 0),
         ("Ready replicas", 0, 3),
         ("Leads", 0, 1),
-        ("Leads", 2, 1),
         ("Serving certificate ends in", 2 * day, 300 * day),
         ("Serving certificate ends in", 4.9 * day, 30 * day),
         ("Authority ends in", 59 * day, 300 * day),
     ):
         assert (color(tiles[title], bad), color(tiles[title], good)) == ("red", "green"), title
         assert tiles[title]["options"]["colorMode"] == "background"
-    assert color(tiles["Policy sets in force"], 2) == "orange"
+    assert color(tiles["Policy sets in force"], 2) == color(tiles["Leads"], 2) == "orange"
 
 
 def test_every_panel_is_about_the_namespace_that_is_chosen(objects: tuple[Json, ...]) -> None:
