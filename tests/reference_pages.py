@@ -11,7 +11,7 @@ import inspect
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -288,7 +288,7 @@ def security_claims() -> dict[str, dict[str, list[str]]]:
     return claims
 
 
-PAGES: Final = {
+PAGES: Final[dict[str, Callable[[], str]]] = {
     "chart": chart,
     "commands": commands,
     "messages": messages,

@@ -72,12 +72,12 @@ def staged(root: Path = ROOT) -> dict[Path, str]:
     linked = {target.path for page, text in texts.items() for target in targets(page, text)}
     folders = [path for path in linked if (root / path).is_dir() and path / README not in texts]
     moved = {**MOVED, **{path: path / "index.md" for path in folders}}
-    found = {Path("index.md"): HOME}
-    found |= {path / "index.md": _list_of(path, texts) for path in folders}
+    made = {Path("index.md"): HOME}
+    made |= {path / "index.md": _list_of(path, texts) for path in folders}
     for page, text in texts.items():
         edit = f"---\nedit: {page}\n---\n" if page in MOVED else ""
-        found[MOVED.get(page, page)] = edit + relink(page, text, moved)
-    return found
+        made[MOVED.get(page, page)] = edit + relink(page, text, moved)
+    return made
 
 
 def _list_of(folder: Path, texts: dict[Path, str]) -> str:

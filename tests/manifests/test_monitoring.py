@@ -140,7 +140,8 @@ def test_the_dashboard_begins_with_whether_placement_is_in_force(
 def color(panel: Json, value: float) -> str:
     """The colour in which a panel shows a value."""
     steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
-    return [step["color"] for step in steps if step["value"] is None or step["value"] <= value][-1]
+    *_, last = (step for step in steps if step["value"] is None or step["value"] <= value)
+    return str(last["color"])
 
 
 def test_what_is_wrong_has_another_colour(objects: tuple[Json, ...]) -> None:

@@ -57,7 +57,7 @@ MAY_BE_ZERO: Final = (
     *("Requests in flight A", "Queue A", "Queue B", "Loaded and refused B"),
     "Age of caches B",
     *("Not in force as installed A", "Not in force as installed B", "Pods without a placement A"),
-    "Pods rejected a second by policy A",
+    *("Placement in force A", "Pods rejected a second by policy A"),
     *(f"Admitted without a node, and labels left out {each}" for each in "AB"),
     *("Has failed for A", "Has failed for B", "Has failed for C"),
     *(f"Refused, outdated or not understood {each}" for each in "ABCDEF"),
