@@ -117,7 +117,11 @@ def nav(root: Path = ROOT) -> list[Any]:
             section.append({line.removesuffix(":"): into})
         elif line.startswith("- "):
             links = _ITEM.findall(line.partition("): ")[0] + ")")
-            into += [{title: _from_root(link)} for title, link in links if link.endswith(".md")]
+            into += [
+                {title[0].upper() + title[1:]: _from_root(link)}
+                for title, link in links
+                if link.endswith(".md")
+            ]
     decisions = [page for page in staged(root) if page.parent == Path("docs/decisions")]
     tree.append({"Decisions": [str(page) for page in decisions]})
     return [*tree, {"All pages": str(INDEX)}]
