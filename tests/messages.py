@@ -1,17 +1,22 @@
-"""Every message with a golden text, by what prints it; of the others, their words in the code."""
+"""Every message with a golden text, by what prints it, and its cure; of the others, their words."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from tests.fast_yaml import load_all_yaml
+import click
+
+from tests.fast_yaml import load_all_yaml, load_yaml
+from webhook.cli import fairlead
 
 GOLDEN: Final = Path(__file__).parent / "golden"
+CURES: Final = Path(__file__).parent / "message_cures.yaml"
 PACKAGE: Final = Path(__file__).parents[1] / "webhook"
 # What prints them -> where their golden texts are.
 GROUPS: Final = {
@@ -77,6 +82,16 @@ _PLACE: Final = re.compile(r"^(?:[\w./-]+:)?\d+(?::\d+)?: ")
 _SHOWN: Final = re.compile(
     r"^ *(?:2> )?((?:[Ee]rror|warning|note|wrong): .+|[\w./-]+:\d+:\d+: .+)$", re.MULTILINE
 )
+# A message's own cure: what it says to do is its last clause.
+_NAMED_CURE: Final = re.compile(r"(?:Cure: |; )((?:did you mean|`[a-z][^`]+`:? ?).*)$")
+_CURE: Final = re.compile(
+    r"(?:[;:.] |, or |\()((?:add|allow|apply|ask|call|change|check|choose|compare|correct|create|"
+    r"define|delete|drop|end|exclude|fill|fix|free|give|grant|install|keep|leave|let|list|lower|make|"
+    r"match|move|name|narrow|open|pass|point|publish|put|quote|raise|read|remove|rename|render|"
+    r"replace|restart|rotate|run (?=`|fairlead|kubectl)|say|see|select|send|set|shorten|split|"
+    r"start|stop|take|try|turn|uninstall|upgrade|use|wait|want|write)\b.*?)\)?$",
+    re.IGNORECASE,
+)
 # CEL, HTML, and other f-strings that are no message.
 _NO_TEXT: Final = re.compile(r"orValue|==|self\.|\.map\(|=\"|<!--|/apis/|\n|--\w+=…")
 _REPORTERS: Final = frozenset(
@@ -84,23 +99,67 @@ _REPORTERS: Final = frozenset(
 )
 
 
-def golden_messages() -> dict[str, list[str]]:
+class Message(NamedTuple):
+    """A message, with the command that printed it where one did."""
+
+    text: str
+    command: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """A name that stays as long as the wording does."""
+        return f"m{hashlib.sha256(_shape(self.text).encode()).hexdigest()[:8]}"
+
+    @property
+    def explanation(self) -> tuple[str, str]:
+        """The cause and the cure, in Markdown: of CURES, else of the message. Each may be empty."""
+        text = " ".join(self.text.split())
+        first, *_, last = ("", *self.text.splitlines())
+        named = _NAMED_CURE.search(text) or _CURE.search(text)
+        written = last.strip() if last.startswith("  ") and last != first else ""
+        own = written or (named[1] if named else "")
+        for words, cause, cure in _cures():
+            if words.search(text):
+                return cause, cure or code(own)
+        return "", code(own)
+
+
+def code(text: str) -> str:
+    """Return a text as Markdown shows code; an empty one as it is."""
+    text = " ".join(text.split())
+    return f"`` {text} ``" if "`" in text else f"`{text}`" if text else ""
+
+
+def golden_messages() -> dict[str, list[Message]]:
     """Return the messages of each group, in order; of several that differ in values, the first."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Message]] = {}
     seen: set[str] = set()
-    for group, texts in _golden_texts().items():
+    for group, messages in _golden_messages().items():
         found[group] = []
-        for text in texts:
-            if (shape := _shape(text)) not in seen:
+        for message in messages:
+            if (shape := _shape(message.text)) not in seen:
                 seen.add(shape)
-                found[group].append(text)
-        found[group].sort(key=str.casefold)
+                found[group].append(message)
+        found[group].sort(key=lambda message: (message.command, message.text.casefold()))
     return found
 
 
-def other_messages() -> list[str]:
+def scheduler_messages() -> list[Message]:
+    """Return the texts of the scheduler that have a cure."""
+    return [Message(row["says"]) for row in load_yaml(CURES.read_text()) if "says" in row]
+
+
+@functools.cache
+def _cures() -> list[tuple[re.Pattern[str], str, str]]:
+    """The words of messages with their cause and cure, the most special first."""
+    rows = load_yaml(CURES.read_text())
+    return [(re.compile(row["words"]), row["cause"], row["cure"]) for row in rows]
+
+
+def other_messages() -> list[Message]:
     """Return the words of the messages in the code without a golden text, `…` for what varies."""
-    golden = [" ".join(text.split()) for texts in _golden_texts().values() for text in texts]
+    messages = [message for group in _golden_messages().values() for message in group]
+    golden = [" ".join(message.text.split()) for message in messages]
     found = set()
     for path in PACKAGE.rglob("*.py"):
         if path.parent.name == "demo":
@@ -112,36 +171,52 @@ def other_messages() -> list[str]:
                     continue
                 if not any(_holds(each, parts) for each in golden):
                     found.add(" ".join(text.split()))
-    return sorted(found, key=str.casefold)
+    return [*map(Message, sorted(found, key=str.casefold))]
 
 
 @functools.cache
-def _golden_texts() -> dict[str, list[str]]:
+def _golden_messages() -> dict[str, list[Message]]:
     return {
         group: [
-            text
+            message
             for pattern in patterns
             for path in sorted(GOLDEN.glob(pattern))
-            for text in _messages_of(path)
+            for message in _messages_of(path)
         ]
         for group, patterns in GROUPS.items()
     }
 
 
-def _messages_of(path: Path) -> Iterator[str]:
+def _messages_of(path: Path) -> Iterator[Message]:
     text = path.read_text()
     if path.parent.name == "documents":
-        yield from (_PLACE.sub("", each) for each in re.findall(r"^#! (.*)$", text, re.MULTILINE))
+        shown = re.findall(r"^#! (.*)$", text, re.MULTILINE)
+        yield from (Message(_PLACE.sub("", each)) for each in shown)
         return
     wording = "wording" in path.parts
     for each in _strings(list(load_all_yaml(text)), taken=wording):
-        if re.match(r"\$ |\{|Fairlead VERSION|authority: ", each):
-            shown = _SHOWN.findall(re.sub(r"\n {9}(?=\S)", " ", each))
-        else:
-            shown = re.split(r"\n(?=(?:error|warning|note): )", each)
-        for message in shown:
-            if " " in message and "xxxxxx" not in message:
-                yield _PLACE.sub("", message.strip())
+        for part in re.split(r"^ *(?=\$ )", each, flags=re.MULTILINE):
+            command = _command_of(part)
+            if re.match(r"\$ |\{|Fairlead VERSION|authority: ", each):
+                shown = _SHOWN.findall(re.sub(r"\n {9}(?=\S)", " ", part))
+            else:
+                shown = re.split(r"\n(?=(?:error|warning|note): )", part)
+            for message in shown:
+                if " " in message and "xxxxxx" not in message:
+                    yield Message(_PLACE.sub("", message.strip()), command)
+
+
+def _command_of(session: str) -> str:
+    """Return the name of the command at the beginning of a session, as its help has it."""
+    prompt = re.match(r"\$ (?:kubectl )?fairlead (.*)", session)
+    command: click.Command | None = fairlead
+    names = ["fairlead"] if prompt else []
+    for word in prompt[1].split() if prompt else ():
+        if not isinstance(command, click.Group):
+            break
+        command = command.get_command(click.Context(command), word)
+        names += [word] if command else []
+    return " ".join(names)
 
 
 def _strings(value: Any, *, taken: bool) -> Iterator[str]:

@@ -6,10 +6,12 @@ controller expose, from the scenarios, and from the messages. tests/test_docs.py
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +21,14 @@ from prometheus_client import CollectorRegistry
 from tests.fast_yaml import load_yaml
 from tests.manifests.chart import CHART
 from tests.manifests.value_rows import described
-from tests.messages import golden_messages, other_messages
+from tests.messages import (
+    GROUPS,
+    Message,
+    code,
+    golden_messages,
+    other_messages,
+    scheduler_messages,
+)
 from tests.scenarios import SCENARIOS
 from tests.test_metric_names import controllers, webhooks
 from webhook.cli import fairlead
@@ -180,29 +189,77 @@ def scenarios() -> str:
 
 
 def messages() -> str:
-    """Return the page of all messages, for the search."""
+    """Return the page that leads to all messages, with what the scheduler says."""
     lines = [
         "# Messages",
         "",
         (
             "Search for the words of a message, without your names and numbers: those here are "
-            "examples. A message has its cure where there is one. [When something is "
-            "wrong](../guides/when-something-is-wrong.md) begins with the symptom, and [Read "
-            "warnings and Events](../guides/warnings.md) explains what authors of workloads see."
+            "examples. [When something is wrong](../guides/when-something-is-wrong.md) begins with "
+            "the symptom, and [Read warnings and Events](../guides/warnings.md) explains what "
+            "authors of workloads see."
+        ),
+        "",
+        "| messages about | number |",
+        "|---|---|",
+        *(
+            f"| [{group}](messages/{message_page(group)}.md) | {len(texts)} |"
+            for group, texts in _message_groups().items()
         ),
         "",
         (
             "A test compares the wording of each message with its example here. It does not for "
-            "[other messages](#other-messages): they are read from the code, and `…` or `%s` "
-            "stands for what varies. This page lacks other messages of a few words, and words that "
-            "the code takes from a table. It also lacks the messages of Kubernetes, of kubectl and "
-            "of the parser of the command line."
+            f"[other messages](messages/{message_page(OTHER)}.md): they are read from the code, "
+            "and `…` or `%s` stands for what varies. The pages lack other messages of a few "
+            "words, and words that the code takes from a table. They also lack the messages of "
+            "kubectl and of the parser of the command line."
         ),
+        "",
+        "## What the scheduler says of a pod that waits",
+        "",
+        "Events show these, and so do the pages of `fairlead ui`.",
+        "",
+        *map(_entry, scheduler_messages()),
     ]
-    for group, texts in {**golden_messages(), "Other messages": other_messages()}.items():
-        lines += ["", f"## {group}", ""]
-        lines += ["- " + " ".join(map(_code, text.splitlines())) for text in texts]
     return "\n".join(lines) + "\n"
+
+
+def message_group(group: str) -> str:
+    """Return the page of the messages of a group, with cause and cure, by command."""
+    about = "Each has its cause and its cure, where it does not just report a state."
+    back = "[Messages](../messages.md) has the other groups."
+    lines = [f"# {group}", "", f"{about} {back}"]
+    command = ""
+    for message in _message_groups()[group]:
+        if message.command != command:
+            command = message.command
+            lines += ["", f"## {command}"]
+        lines += ["", _entry(message)]
+    return "\n".join(lines) + "\n"
+
+
+OTHER: Final = "Other messages"
+
+
+@functools.cache
+def _message_groups() -> dict[str, list[Message]]:
+    return {**golden_messages(), OTHER: other_messages()}
+
+
+def message_page(group: str) -> str:
+    """Return the name of a group's page: its first words."""
+    return re.split("[:,]", group)[0].lower().replace(" ", "-")
+
+
+def _entry(message: Message) -> str:
+    """Return a message with its cause and cure, under an anchor of its own."""
+    cause, cure = message.explanation
+    parts = [
+        " ".join(map(code, message.text.splitlines())),
+        *([f"Cause: {cause}"] if cause else []),
+        *([f"Cure: {cure}"] if cure else []),
+    ]
+    return f'- <a id="{message.anchor}"></a>' + "<br>".join(parts)
 
 
 def security_evidence() -> str:
@@ -221,9 +278,7 @@ def security_evidence() -> str:
         title = (DOCS / page).read_text().partition("\n")[0].removeprefix("# ")
         lines += ["", f"## {title}", "", f"Claims of [{title}](../{page}):", ""]
         lines += ["| claim | tests |", "|---|---|"]
-        lines += [
-            f"| {claim} | {', '.join(map(_code, tests))} |" for claim, tests in claims.items()
-        ]
+        lines += [f"| {claim} | {', '.join(map(code, tests))} |" for claim, tests in claims.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -233,15 +288,14 @@ def security_claims() -> dict[str, dict[str, list[str]]]:
     return claims
 
 
-def _code(text: str) -> str:
-    text = " ".join(text.split())
-    return f"`` {text} ``" if "`" in text else f"`{text}`"
-
-
-PAGES: Final = {
+PAGES: Final[dict[str, Callable[[], str]]] = {
     "chart": chart,
     "commands": commands,
     "messages": messages,
+    **{
+        f"messages/{message_page(group)}": functools.partial(message_group, group)
+        for group in (*GROUPS, OTHER)
+    },
     "metrics": metrics,
     "scenarios": scenarios,
     "security-evidence": security_evidence,
@@ -249,6 +303,7 @@ PAGES: Final = {
 
 
 def main() -> None:
+    (FOLDER / "messages").mkdir(exist_ok=True)
     for name, make in PAGES.items():
         (FOLDER / f"{name}.md").write_text(make())
 

@@ -14,7 +14,15 @@ import click
 import pytest
 
 from tests import reference_pages
-from tests.messages import GOLDEN, GROUPS
+from tests.fast_yaml import load_yaml
+from tests.messages import (
+    CURES,
+    GOLDEN,
+    GROUPS,
+    golden_messages,
+    other_messages,
+    scheduler_messages,
+)
 from tests.ui import served_pages
 from tests.wording import FOLDER
 from webhook.cli import fairlead
@@ -29,7 +37,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("policies/*.md")])
 FILES_ALONE = (ROOT / "docs" / "guides", ROOT / "docs" / "concepts", ROOT / "policies")
 INDEX = ROOT / "docs" / "README.md"
-MESSAGES = ROOT / "docs" / "reference" / "messages.md"
+MESSAGES = ROOT / "docs" / "reference" / "messages"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 
 
@@ -86,7 +94,7 @@ def test_the_index_has_every_page_once() -> None:
     assert [name(page) for page in pages if page != INDEX and page not in linked] == []
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != MESSAGES], ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent != MESSAGES], ids=name)
 def test_every_command_that_is_named_is_there(page: Path) -> None:
     """`fairlead X`: all words of that form in code, and whatever begins a line or code.
 
@@ -144,6 +152,31 @@ def test_every_golden_wording_is_on_the_page_of_messages() -> None:
     assert missing == {"chaos/pieces.yaml", "questions/diff/report.yaml", "tools/audit.yaml"}
 
 
+def test_a_message_has_its_cause_and_cure_under_an_anchor_of_its_own() -> None:
+    """All of those about pods; of the others, the few that report a state have none."""
+    for page in MESSAGES.glob("*.md"):
+        entries = re.findall(r"^- (.*)$", page.read_text(), re.MULTILINE)
+        anchors = [re.match(r'<a id="(m[0-9a-f]{8})"></a>`', entry) for entry in entries]
+        assert all(anchors)
+        assert len({anchor[1] for anchor in anchors if anchor}) == len(entries)
+        cured = [entry for entry in entries if "<br>Cure: " in entry]
+        if page.stem == "pods-and-workloads":
+            assert cured == entries
+            assert all("untolerated taint" not in each or "toleration" in each for each in cured)
+        elif page.stem != "other-messages":
+            assert len(cured) >= 0.7 * len(entries), page.stem
+
+
+def test_every_row_of_cures_explains_a_message() -> None:
+    """None is kept for a message that is gone, and none is hidden by a row above it."""
+    messages = [*golden_messages().values(), other_messages(), scheduler_messages()]
+    used = {message.explanation for group in messages for message in group}
+    causes = {cause for cause, _ in used}
+    assert [
+        row["cause"] for row in load_yaml(CURES.read_text()) if row["cause"] not in causes
+    ] == []
+
+
 def test_every_check_of_the_doctor_that_is_named_is_there() -> None:
     """`--check X`, in the guides; a name of several words is in quotes."""
     named = {
@@ -169,6 +202,7 @@ def test_every_target_of_make_that_is_named_is_there() -> None:
     named = {
         target
         for page in PAGES
+        if page.parent != MESSAGES
         for target in re.findall(r"[`$ ]make ([a-z][\w-]*)[`\n ]", page.read_text())
         if re.search(rf"(?:`|\$ )make {target}\b", page.read_text())
     }

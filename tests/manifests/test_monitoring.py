@@ -13,7 +13,7 @@ import pytest
 
 from tests.manifests.kustomize import Json, of_kind, one, selects
 from tests.manifests.monitoring import alerts, dashboard, expressions, missing
-from webhook import metric_names
+from webhook import metric_names, names
 
 Build = Callable[[str], tuple[Json, ...]]
 ALERTS = Path(__file__).parents[2] / "docs" / "guides" / "alerts.md"
@@ -98,7 +98,7 @@ def test_expressions_are_balanced(objects: tuple[Json, ...]) -> None:
 
 def test_panels_do_not_overlap(objects: tuple[Json, ...]) -> None:
     """Within Grafana's 24 columns, none over another; each has an identity and a source."""
-    panels = dashboard(objects)["panels"]
+    panels = panels_of(objects)
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
     for panel in panels:
@@ -111,7 +111,68 @@ def test_panels_do_not_overlap(objects: tuple[Json, ...]) -> None:
         assert not cells & taken
         assert max(x for x, _ in cells) < 24
         taken |= cells
-        assert panel["datasource"]["uid"] == "${datasource}"
+        if panel["type"] != "row":
+            assert panel["datasource"]["uid"] == "${datasource}"
+
+
+def panels_of(objects: tuple[Json, ...]) -> list[Json]:
+    """The panels of the dashboard, with its rows."""
+    panels: list[Json] = dashboard(objects)["panels"]
+    return panels
+
+
+def test_the_dashboard_begins_with_whether_placement_is_in_force(
+    objects: tuple[Json, ...],
+) -> None:
+    """Each row has what one asks at once; each panel says what it means."""
+    panels = panels_of(objects)
+    rows = [panel["title"] for panel in panels if panel["type"] == "row"]
+    assert rows[:2] == ["Is placement in force?", "Rejections"]
+    assert panels[0]["title"] == rows[0]
+    tiles = [panel for panel in panels if panel["type"] == "stat"]
+    assert [panel["title"] for panel in panels[1 : len(tiles) + 1]] == [
+        panel["title"] for panel in tiles
+    ]
+    for panel in panels:
+        assert panel["type"] == "row" or panel["description"].endswith(".")
+
+
+def color(panel: Json, value: float) -> str:
+    """The colour in which a panel shows a value."""
+    steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+    *_, last = (step for step in steps if step["value"] is None or step["value"] <= value)
+    return str(last["color"])
+
+
+def test_what_is_wrong_has_another_colour(objects: tuple[Json, ...]) -> None:
+    """A certificate of two days does not look like one of 300, and the alert's limit is red."""
+    day = 86400
+    tiles = {panel["title"]: panel for panel in panels_of(objects) if panel["type"] == "stat"}
+    for title, bad, good in (
+        ("Placement in force", 0, 1),
+        ("Pods without a placement", 1, 0),
+        ("Ready replicas", 0, 3),
+        ("Leads", 0, 1),
+        ("Serving certificate ends in", 2 * day, 300 * day),
+        ("Serving certificate ends in", 4.9 * day, 30 * day),
+        ("Authority ends in", 59 * day, 300 * day),
+    ):
+        assert (color(tiles[title], bad), color(tiles[title], good)) == ("red", "green"), title
+        assert tiles[title]["options"]["colorMode"] == "background"
+    assert color(tiles["Policy sets in force"], 2) == color(tiles["Leads"], 2) == "orange"
+
+
+def test_every_panel_is_about_the_namespace_that_is_chosen(objects: tuple[Json, ...]) -> None:
+    """Two installations, or what else exposes such series, are not added up."""
+    (variable,) = [
+        each for each in dashboard(objects)["templating"]["list"] if each["name"] == "namespace"
+    ]
+    assert variable["current"]["value"] == names.NAMESPACE
+    for panel in panels_of(objects):
+        for target in panel["targets"]:
+            series = re.findall(r"\b(?:fairlead|process)_[a-z_]+(\{[^}]*\})?", target["expr"])
+            assert series
+            assert all('namespace="$namespace"' in selector for selector in series)
 
 
 def test_a_series_or_a_label_that_is_not_exposed_is_missed() -> None:

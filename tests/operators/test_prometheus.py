@@ -49,13 +49,16 @@ VARIABLES: Final = {
     "$__rate_interval": f"{INTERVAL + 1}s",
     "$__interval": f"{INTERVAL}s",
     "$__range": f"{RANGE}s",
+    "$namespace": names.NAMESPACE,
 }
 # Zero at nearly every scrape: requests and Runs wait for milliseconds. The certificate is loaded
 # before the first scrape. Nothing fails, is refused or is not in force.
 MAY_BE_ZERO: Final = (
     *("Requests in flight A", "Queue A", "Queue B", "Loaded and refused B"),
     "Age of caches B",
-    *("Not in force as installed A", "Not in force as installed B"),
+    *("Not in force as installed A", "Not in force as installed B", "Pods without a placement A"),
+    *("Placement in force A", "Pods rejected a second by policy A"),
+    *(f"Admitted without a node, and labels left out {each}" for each in "AB"),
     *("Has failed for A", "Has failed for B", "Has failed for C"),
     *(f"Refused, outdated or not understood {each}" for each in "ABCDEF"),
     *("Objects with a condition that is not True A", "Certificates B", "Runs by phase B"),

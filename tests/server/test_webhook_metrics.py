@@ -62,6 +62,7 @@ def test_the_last_match_and_the_refusals_of_a_policy_are_reported() -> None:
     assert kept == {
         f'{times}{{policy="spot"}}',
         'fairlead_labels_left_out_total{policy="spot"}',
+        'fairlead_policy_rejections_total{policy="spot"}',
         'fairlead_decisions_total{policy="spot",result="placed"}',
         'fairlead_decisions_total{policy="",result="unchanged"}',
     }

@@ -225,8 +225,9 @@ class Metrics(Exposition):
                 del self._series[name, *labels]
                 self._metrics[name].remove(*labels)
         for name in names:
-            # An alert is on its increase, which a series that begins with the event does not show.
+            # Alerts and panels are on their increase: a series that begins with an event hides it.
             self.count(metric_names.LABELS_LEFT_OUT, name, by=0)
+            self.count(metric_names.POLICY_REJECTIONS, name, by=0)
 
     def policies_checked(self, errors: int) -> None:
         """Record the number of errors of the policy set in force."""
