@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.placement.pod_requests import requests
 from webhook.run.gang import is_gang, replicas_needed
+from webhook.run.room import BY_REQUESTS
 from webhook.run.start_order import NO_START, Start, Starter, contended, find_start
 from webhook.times import to_microsecond
 
@@ -68,7 +69,7 @@ class Starts:
         self._looks[uid] = _Look(_resources_of(plan), fits)
         if not fits and gang.state == "Waiting" and room is not None:
             limit = f": {room.limit.text}" if room.limit else ""
-            text = f"by requests alone at most {room.most} of {needed} replicas can have a node"
+            text = f"{BY_REQUESTS} {room.most} of {needed} replicas can have a node"
             return Start(why=text + limit)
         now = self._now()
         others = map(self._starter, self._gangs)
