@@ -55,6 +55,25 @@ def test_waiting_and_active_and_down_times_are_there() -> None:
         ("down", 180, 200),
     ]
     assert "all ran again after 20s" in found.marks[0].text
+    assert [tuple(each) for each in found.attempts] == [
+        ("attempt 1", 60, 100),
+        ("attempt 2", 100, 180),
+        ("attempt 3", 180, 200),
+    ]
+
+
+def test_attempts_have_no_number_once_the_status_has_lost_incidents() -> None:
+    """It keeps the last five, and others before them are not known."""
+    incidents = [incident(began, 1) for began in (100, 110, 120, 130, 140)]
+    found = timeline_of(report(startTime=after(60), incidents=incidents), at(200))
+    assert [each.what for each in found.attempts] == ["earlier", *["attempt"] * 5]
+
+
+def test_little_of_the_picture_moves_with_the_time() -> None:
+    """So an update of a page is small: the last parts grow, and all else stays for a while."""
+    run = report(startTime=after(60), incidents=[incident(began, 9) for began in (100, 900, 1900)])
+    before, now = (set(svg(run, at(moment)).splitlines()) for moment in (3601, 3605))
+    assert len(now - before) <= 4
 
 
 def test_an_end_ends_the_picture() -> None:

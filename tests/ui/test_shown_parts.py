@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.responses import Response
 
+from tests.cli.run.scripted_cluster import PODS, RUNS, Cluster, pod_object, run_object
+from tests.cli.run.scripted_cluster import served as serving
+from tests.ui.served_pages import page
+from webhook import names
+from webhook.times import to_second
 from webhook.ui.shown_parts import ShownParts, differences
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=12)
@@ -62,3 +71,56 @@ def body(response: Response) -> dict[str, object]:
     """The JSON of a response."""
     found: dict[str, object] = json.loads(bytes(response.body))
     return found
+
+
+def test_an_update_of_a_large_run_is_small(tmp_path: Path) -> None:
+    """1,000 replicas on 5,000 nodes: one goes down, time passes, and it runs again."""
+    moments = [to_second(datetime.now(UTC) - timedelta(minutes=60 - at)) for at in range(6)]
+    incidents = [
+        {"cause": "Failure", "reason": "E", "replica": "w-1", "began": moment, "secondsLost": 9}
+        for moment in moments[1:]
+    ]
+
+    def run_with(ready: int, message: str) -> dict[str, Any]:
+        counts = {"worker": {"desired": 1000, "active": 1000, "ready": ready}}
+        status = {"phase": "Running", "startTime": moments[0], "message": message}
+        run = run_object(**status, replicas=counts, incidents=incidents)
+        run["metadata"]["creationTimestamp"] = moments[0]
+        run["spec"]["replicas"] = {"worker": {"count": 1000}}
+        return run
+
+    def pod_of(index: int, **status: Any) -> dict[str, Any]:
+        pod = pod_object(f"worker-{index}", **status)
+        pod["metadata"]["labels"] |= {names.ROLE: "worker", names.REPLICA_INDEX: str(index)}
+        pod["metadata"]["namespace"] = "default"
+        pod["spec"]["nodeName"] = f"gke-pool-of-the-cluster-{index:05}" if not status else ""
+        return pod
+
+    cluster = Cluster({"/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}})
+    cluster.add(RUNS, run_with(1000, "1000 of 1000 replicas run"))
+    cluster.add(PODS, *map(pod_of, range(1000)))
+    labels = {"cloud.google.com/gke-spot": "true"}
+    cluster.add(
+        "/api/v1/nodes",
+        *(
+            {"metadata": {"name": f"gke-pool-of-the-cluster-{at:05}", "labels": labels}}
+            for at in range(5000)
+        ),
+    )
+    path = "/runs/default/mnist/live"
+    with (
+        serving(cluster, tmp_path),
+        page("cluster", "--kubeconfig", str(tmp_path / "kubeconfig")) as served,
+    ):
+        served.enter()
+        whole = served.ask("GET", path)
+        assert len(whole.text) > 100_000
+        version = whole.headers["etag"]
+        for pod in (pod_of(7, phase="Pending"), pod_of(7), pod_of(8)):
+            cluster.add(PODS, pod)
+            cluster.add(RUNS, run_with(999, f"one of them is {pod['status']['phase']}"))
+            time.sleep(5.1)  # A part is made again.
+            update = served.ask("GET", path, headers={"if-none-match": version})
+            version = update.headers["etag"]
+            assert 0 < len(update.text) < 10_000
+            assert not update.json["whole"]

@@ -132,11 +132,12 @@ def evaluate_template(
     namespace: str,
     doubts: Sequence[str] = (),
     other: PolicySet | None = None,
+    arrivals: list[Arrival] | None = None,
 ) -> list[Replicas]:
     """Return what happens to the pods of a template; `doubts` are those of Replicas.
 
     `other`: policies with which the answer is compared: the same pods are evaluated under them.
-    Raises InvalidPod.
+    `arrivals`: gets each pod that is evaluated. Raises InvalidPod.
     """
     groups: list[_Group] = []
 
@@ -162,6 +163,8 @@ def evaluate_template(
             selector=template.selector,
             maker=template.source.kind,
         )
+        if arrivals is not None:
+            arrivals.append(evaluation.arrival)
         group = next(
             (group for group in groups if _same(group.evaluation.decision, evaluation.decision)),
             None,

@@ -233,7 +233,7 @@ class Objects:
             else (text, read_object(place, text))
             for place, text in sorted(objects.items())
         }
-        return _together([documents for _, documents in current.values()])
+        return together([documents for _, documents in current.values()])
 
 
 def load_objects(objects: Mapping[str, bytes]) -> Loaded:
@@ -250,7 +250,8 @@ def read_object(place: str, text: bytes) -> Documents[PolicyDocument]:
     return policy_documents.parse_object(place, root)
 
 
-def _together(parts: list[Documents[PolicyDocument]]) -> Documents[PolicyDocument]:
+def together(parts: list[Documents[PolicyDocument]]) -> Documents[PolicyDocument]:
+    """Return the documents of all parts, without those of other programs."""
     documents, findings, broken = (
         chain.from_iterable(map(attrgetter(part), parts))
         for part in ("documents", "findings", "broken")

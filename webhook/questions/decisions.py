@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from webhook.admission.workload_warnings import mark_on
@@ -14,6 +15,7 @@ from webhook.evaluation.replicas import Replicas, evaluate_template
 from webhook.evaluation.room import with_room
 from webhook.evaluation.templates import run_faults
 from webhook.policy.findings import parse_path, path_text
+from webhook.questions.kept_decisions import KeptDecisions, ObjectAnswer
 from webhook.questions.plugins_option import PLUGINS
 from webhook.shortening import first_few
 from webhook.workloads.object import ANSWERED, Object
@@ -22,8 +24,10 @@ from webhook.workloads.workload_faults import count_faults, template_faults
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from webhook.decision.arrival import Arrival
     from webhook.evaluation.evaluation import Evaluation
     from webhook.evaluation.surveys import Unknown
+    from webhook.evaluation.world import World
     from webhook.pod_schema.field_checks import Fault
     from webhook.questions.offline import Offline
     from webhook.sources.table import SourceTable
@@ -38,16 +42,31 @@ _AS_WRITTEN: Final = "the objects as written (kubectl create --dry-run=server)"
 _OBJECTS: Final = "with -f or --namespaces"
 
 
-def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replicas]:
+def decisions(
+    offline: Offline, passed: list[str] | None = None, kept: KeptDecisions | None = None
+) -> list[Replicas]:
     """Return the decision for every pod of every template; equal pods of a template are grouped.
 
     Raises UnreadableInput with all errors of templates: a wrong shape, or pods that the API server
     would reject. With `passed`, errors are added to it instead, and all other pods are evaluated.
+    `kept` may have the answers of the question before.
     """
-    replica_groups: list[Replicas] = []
+    groups = [list(group) for _, group in groupby(offline.templates, lambda t: id(t.source))]
+    answers = (kept or KeptDecisions()).answers(offline, groups, _of_object)
     problems: list[str] = [] if passed is None else passed
-    for template in offline.templates:
-        wrong, doubtful = faults_of(template, offline.policies.sources)
+    for answer in answers:
+        problems += [line for line in answer.problems if line not in problems]
+    if problems and passed is None:
+        raise UnreadableInput(problems)
+    return with_room([replicas for answer in answers for replicas in answer.replicas])
+
+
+def _of_object(world: World, templates: Sequence[PodTemplate]) -> ObjectAnswer:
+    problems: list[str] = []
+    replica_groups: list[Replicas] = []
+    arrivals: list[Arrival] = []
+    for template in templates:
+        wrong, doubtful = faults_of(template, world.policies.sources)
         # Each template of an object repeats the errors of the object.
         problems += [line for line in wrong if line not in problems]
         if wrong:
@@ -55,7 +74,9 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
         try:
             namespace = template.source.namespace
             alone = template.source.is_labelled and not template.is_pod
-            for replicas in evaluate_template(offline.world, template, namespace, doubtful):
+            for replicas in evaluate_template(
+                world, template, namespace, doubtful, arrivals=arrivals
+            ):
                 if alone and replicas.decision.identity is None:
                     replicas = replace(
                         replicas, doubts=[*replicas.doubts, mark_on(template.source.kind)]
@@ -63,9 +84,7 @@ def decisions(offline: Offline, passed: list[str] | None = None) -> list[Replica
                 replica_groups.append(replicas)
         except InvalidPod as error:
             problems.append(misshapen(template, error))
-    if problems and passed is None:
-        raise UnreadableInput(problems)
-    return with_room(replica_groups)
+    return ObjectAnswer(templates, replica_groups, problems, arrivals)
 
 
 def readable(offline: Offline) -> tuple[list[Replicas], list[str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.placement.pod_requests import requests
 from webhook.run.gang import is_gang, replicas_needed
+from webhook.run.room import BY_REQUESTS
 from webhook.run.start_order import NO_START, Start, Starter, contended, find_start
 from webhook.times import elapsed, to_microsecond
 
@@ -96,7 +97,7 @@ class Gangs:
         self._looks[uid] = _Look(_resources_of(plan), fits)
         if not fits and status.state == "Waiting" and room is not None:
             limit = f": {room.limit.text}" if room.limit else ""
-            text = f"by requests alone at most {room.most} of {needed} replicas can have a node"
+            text = f"{BY_REQUESTS} {room.most} of {needed} replicas can have a node"
             return Start(why=text + limit)
         others = map(self._starter, self._gangs)
         start = find_start(self._starter(uid), others, now)._replace(on_demand=on_demand)

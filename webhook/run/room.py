@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from webhook.placement.node_groups import NodeGroups
     from webhook.run.plan import Plan
 
+# Every message about too little room has it, and none has a semicolon below it.
+BY_REQUESTS: Final = "by requests alone at most"
 # Replicas with overrides of their own, beyond which nothing is computed.
 _MOST_SPECIAL: Final = 100
 
@@ -45,6 +47,11 @@ def room_of_run(plan: Plan, nodes: NodeGroups) -> Room | None:
         )
         kinds.append(NodeKind(count, amounts, admits))
     return find_room(groups, kinds)
+
+
+def no_room_of(message: str) -> str:
+    """Return the part of a Run's message about too little room; empty without one."""
+    return next((part for part in message.split("; ") if BY_REQUESTS in part), "")
 
 
 def _group(plan: Plan, nodes: NodeGroups, role: str, index: int, count: int) -> PodGroup:

@@ -77,12 +77,18 @@ class Piece(NamedTuple):
 
 
 class LogReader:
-    """The logs of one namespace's pods. `tail`: the number of last lines; None: all."""
+    """The logs of one namespace's pods. `tail`: the number of last lines; None: all.
 
-    def __init__(self, client: Client, namespace: str, tail: int | None) -> None:
+    `previous`: of the containers before their last restart.
+    """
+
+    def __init__(
+        self, client: Client, namespace: str, tail: int | None, *, previous: bool = False
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._tail = tail
+        self._previous = previous
 
     async def read(self, sources: Sequence[Source]) -> AsyncGenerator[Piece, None]:
         """Yield the existing logs, one after the other in this order."""
@@ -164,6 +170,8 @@ class LogReader:
         query = {"container": source.container}
         if follow:
             query["follow"] = "true"
+        if self._previous:
+            query["previous"] = "true"
         if self._tail is not None:
             query["tailLines"] = str(self._tail)
         lines, problem = LogLines(), ""

@@ -38,6 +38,7 @@ class Source:
     name: the name of the replica within its run: worker-3.
     started: whether the container has started, so that there can be a log.
     why: what prevents its start, if known.
+    attempt: of the pod, as in its FAIRLEAD_ATTEMPT; restarts: of the container in the pod.
     """
 
     name: str
@@ -47,6 +48,8 @@ class Source:
     started: bool
     node: str = ""
     why: str = ""
+    attempt: int = 0
+    restarts: int = 0
 
     @property
     def waiting(self) -> str:
@@ -88,6 +91,8 @@ def sources_of(
             started=_started(raw, container),
             node=pod.node,
             why=pod.unscheduled.partition(". ")[0] or (pod.waiting[0] if pod.waiting else ""),
+            attempt=pod.attempt,
+            restarts=(_status_of(raw, container) or {}).get("restartCount") or 0,
         )
         for pod, raw in pairs
         if _is_selected(pod.role, pod.index, wanted)
@@ -130,20 +135,30 @@ def _is_selected(role: str, index: int, wanted: LogSelection) -> bool:
 
 
 def _started(raw: Mapping[str, Any], container: str) -> bool:
+    if status := _status_of(raw, container):
+        state = status.get("state") or {}
+        return "running" in state or "terminated" in state or bool(status.get("restartCount"))
+    # kwok has no status of containers that it does not simulate.
+    return (raw.get("status") or {}).get("phase") not in (None, "Pending")
+
+
+def _status_of(raw: Mapping[str, Any], container: str) -> Mapping[str, Any] | None:
     status = raw.get("status") or {}
     kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
-    for container_status in (
-        container_status for kind in kinds for container_status in status.get(kind) or ()
-    ):
-        if container_status["name"] == container:
-            state = container_status.get("state") or {}
-            return (
-                "running" in state
-                or "terminated" in state
-                or bool(container_status.get("restartCount"))
-            )
-    # kwok has no status of containers that it does not simulate.
-    return status.get("phase") not in (None, "Pending")
+    statuses = (container_status for kind in kinds for container_status in status.get(kind) or ())
+    return next((status for status in statuses if status["name"] == container), None)
+
+
+def earlier_attempts(status: RunStatus, sources: Sequence[Source]) -> tuple[list[Source], int]:
+    """Return the sources of one replica that are of earlier attempts than its last pod, and how
+    many attempts have no pod any more."""
+    if not sources:
+        return [], 0
+    last = max(sources, key=lambda source: source.attempt)
+    counts = status.replicas.get(last.name.rpartition("-")[0])
+    earlier = [source for source in sources if source.attempt < last.attempt]
+    attempts = last.attempt - (counts.first_attempt if counts else 0)
+    return earlier, max(0, attempts - len({source.attempt for source in earlier}))
 
 
 async def find_sources(

@@ -22,6 +22,8 @@ class Row(NamedTuple):
     """A Run in a list, as its status says.
 
     ready: NOT_COUNTED for a Run that its controller holds.
+    no_room: why the nodes cannot run all of its replicas at one time; empty if they can, or if it
+        is not known.
     """
 
     namespace: str
@@ -33,12 +35,14 @@ class Row(NamedTuple):
     disruptions: int
     message: str
     created: str
+    no_room: str = ""
 
 
 def row_of(raw: Mapping[str, Any]) -> Row:
     """Return the row of a raw Run."""
     # The model takes time to be imported; --help does not need it.
     from webhook.run.model import RunStatus
+    from webhook.run.room import no_room_of
 
     metadata, spec, stored = raw["metadata"], raw.get("spec") or {}, raw.get("status")
     status = stored if isinstance(stored, dict) else {}
@@ -55,6 +59,7 @@ def row_of(raw: Mapping[str, Any]) -> Row:
         disruptions=_number(status.get("disruptions")),
         message=cut(str(status.get("message") or ""), _MOST_TEXT),
         created=str(metadata.get("creationTimestamp") or ""),
+        no_room=no_room_of(str(status.get("message") or "")),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from webhook.run.incidents import KEPT_INCIDENTS
 from webhook.run.model.status import READY
 from webhook.run_client.status_text import where_of
 from webhook.shortening import harmless
@@ -41,7 +43,12 @@ _COLOURS: Final = {
 _WIDTH: Final = 900
 _BAND: Final = 22
 _TOP: Final = 18
-_HEIGHT: Final = 80
+_ATTEMPTS: Final = 16
+_HEIGHT: Final = 96
+# The end of the axis moves in steps of a part of the run's life, so that little else moves.
+_PARTS_OF_LIFE: Final = 50
+# Pixels that the number of an attempt needs.
+_LEAST_NUMBERED: Final = 20.0
 # Seconds between two marks of the axis, at least so many pixels apart.
 _STEPS: Final = (10, 30, 60, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800)
 _APART: Final = 110.0
@@ -64,11 +71,13 @@ class Mark(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """seconds: from the run's creation to its end, or to now."""
+    """seconds: from the run's creation to its end, or to now; attempts: from start to incident, and
+    from incident to incident."""
 
     seconds: float
     segments: Sequence[Segment]
     marks: Sequence[Mark]
+    attempts: Sequence[Segment] = ()
 
 
 def timeline_of(report: Report, now: datetime) -> Timeline:
@@ -108,8 +117,20 @@ def timeline_of(report: Report, now: datetime) -> Timeline:
         segments += [Segment("active", at, begins), Segment("down", max(at, begins), stops)]
         at = max(at, stops)
     return Timeline(
-        max(end, 1.0), [segment for segment in segments if segment.end > segment.begin], marks
+        max(end, 1.0),
+        [segment for segment in segments if segment.end > segment.begin],
+        marks,
+        _attempts(started, end, marks),
     )
+
+
+def _attempts(started: float, end: float, marks: Sequence[Mark]) -> list[Segment]:
+    """Return the attempts, with their numbers as far as the status still has all incidents."""
+    cuts = sorted({mark.seconds for mark in marks if started < mark.seconds < end})
+    bounds = [*pairwise((started, *cuts, end))] if started < end else []
+    if len(marks) < KEPT_INCIDENTS:
+        return [Segment(f"attempt {at}", *bound) for at, bound in enumerate(bounds, 1)]
+    return [Segment("attempt" if at else "earlier", *bound) for at, bound in enumerate(bounds)]
 
 
 def svg(report: Report, now: datetime) -> str:
@@ -127,8 +148,15 @@ def svg(report: Report, now: datetime) -> str:
     )
 
 
+def _scale(timeline: Timeline) -> float:
+    """Return the pixels of a second."""
+    steps = [step for step in _STEPS if step <= timeline.seconds / _PARTS_OF_LIFE]
+    step = steps[-1] if steps else 1
+    return _WIDTH / (-(-timeline.seconds // step) * step)
+
+
 def _parts(timeline: Timeline) -> Iterator[str]:
-    scale = _WIDTH / timeline.seconds
+    scale = _scale(timeline)
     for segment in timeline.segments:
         what = f"{segment.what}: {format_span(segment.end - segment.begin)}"
         width = max(1.0, (segment.end - segment.begin) * scale)
@@ -149,7 +177,23 @@ def _parts(timeline: Timeline) -> Iterator[str]:
             f'<path d="{shape}" fill="{colour}" stroke="{colour}" stroke-width="2">'
             f"<title>{escape(mark.text)}</title></path>"
         )
-    y = _TOP + _BAND + 34
+    top = _TOP + _BAND + 2
+    for number, attempt in enumerate(timeline.attempts):
+        x, width = attempt.begin * scale, max(1.0, (attempt.end - attempt.begin) * scale - 1)
+        what = f"{attempt.what}: {format_span(attempt.end - attempt.begin)}"
+        yield (
+            f'<rect x="{x:.1f}" y="{top}" width="{width:.1f}" height="{_ATTEMPTS - 4}" '
+            f'fill="{_COLOURS["text"]}" fill-opacity="{0.2 + 0.15 * (number % 2):.2f}">'
+            f"<title>{escape(what)}</title></rect>"
+        )
+        if width >= _LEAST_NUMBERED:
+            text = attempt.what if width > 5 * _LEAST_NUMBERED else attempt.what.split()[-1]
+            yield (
+                f'<text x="{x + width / 2:.1f}" y="{top + _ATTEMPTS - 6}" text-anchor="middle" '
+                f'font-family="sans-serif" font-size="11" fill="{_COLOURS["text"]}">'
+                f"{escape(text)}</text>"
+            )
+    y = _TOP + _BAND + _ATTEMPTS + 34
     text = f'y="{y}" font-family="sans-serif" font-size="12" fill="{_COLOURS["text"]}"'
     counts = {segment.what: 0.0 for segment in timeline.segments}
     for segment in timeline.segments:
@@ -160,12 +204,12 @@ def _parts(timeline: Timeline) -> Iterator[str]:
 
 def _axis(timeline: Timeline, created: datetime) -> Iterator[str]:
     """Yield the axis below the band: times of day, in UTC, of long runs with the day."""
-    scale = _WIDTH / timeline.seconds
+    scale = _scale(timeline)
     step = next((step for step in _STEPS if step * scale >= _APART), _STEPS[-1])
     while step * scale < _APART:
         step *= 2
     form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 43200 else "%d %b %H:%M"
-    top = _TOP + _BAND
+    top = _TOP + _BAND + _ATTEMPTS
     style = f'font-family="sans-serif" font-size="12" fill="{_COLOURS["text"]}"'
     yield f'<rect y="{top}" width="{_WIDTH}" height="1" fill="{_COLOURS["text"]}"/>'
     first = -created.timestamp() % step

@@ -344,7 +344,10 @@ class Pages:
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
-        overview, placement = await asyncio.gather(self._pools.overview(), self._read_placement())
+        await self._current(self._runs)
+        overview, placement = await asyncio.gather(
+            self._pools.overview(self._runs.without_room()), self._read_placement()
+        )
         return {"trouble": self._pools.trouble, "placement": placement, **overview}
 
     async def _read_placement(self) -> tuple[str, str]:

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import orjson
 
@@ -18,38 +17,36 @@ from webhook.errors import InvalidDocuments, UnreadableInput
 from webhook.evaluation.answer import WORDS, answer_of, word_of
 from webhook.evaluation.pod_faults import PodFaults
 from webhook.evaluation.result import result_of
-from webhook.judgement.set_judgement import judge_set
+from webhook.judgement.set_judgement import judge_set, together
 from webhook.judgement.together.warnings import AT_ONCE, Budget, Memory
 from webhook.placement.nodes import NodeKinds
 from webhook.policy import policy_documents
 from webhook.policy.findings import Kind, condensed
 from webhook.policy.load import load
 from webhook.policy.policy_set import Compiler
-from webhook.policy.reader import Documents
-from webhook.policy_tests.policy_test_model import WITH_REASON, WITHOUT_PLACEMENT
 from webhook.questions.decisions import decisions, unknown_facts
 from webhook.questions.diff import report
 from webhook.questions.diff.question import Judge
+from webhook.questions.kept_decisions import KeptDecisions
+from webhook.questions.kept_documents import KeptDocuments
+from webhook.questions.made_tests import policy_test
 from webhook.questions.objects import objects_in
 from webhook.questions.offline import nodes_among, offline_of, unread_world, with_nodes
-from webhook.sources.kind_model import UNKNOWN
 from webhook.text.changes import diff_lines
-from webhook.text.yaml_out import yaml_text
 from webhook.ui.pools import pools, title_of
 from webhook.workloads.object import ANSWERED, Object
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from webhook.evaluation.replicas import Replicas
     from webhook.evaluation.result import PodsResult
-    from webhook.evaluation.surveys import Surveys
     from webhook.judgement.set_judgement import SetJudgement
     from webhook.placement.nodes import Node
-    from webhook.placement.shapes import JsonObject
     from webhook.policy.findings import Severity
     from webhook.policy.policy_documents import PolicyDocument
     from webhook.policy.policy_set import PolicySet
+    from webhook.policy.reader import Documents
     from webhook.questions.diff.report import ShownChange
     from webhook.questions.offline import Offline
     from webhook.ui.pools import Pool
@@ -62,17 +59,11 @@ MOST_SHOWN: Final = 100
 MOST_OPEN: Final = 12
 MOST_POOLS: Final = 12
 MOST_MARKS: Final = 500
-# Surveys of nodes that are kept for the next question.
-_MOST_SURVEYS: Final = 500
 # Up to so many documents, or documents times nodes, are checked against each other at each key;
 # else with a budget of some milliseconds.
 _FEW_DOCUMENTS: Final = 20
 _FEW: Final = 5_000
 _AT_A_KEY: Final = Budget(2_500, 4_000)
-_DOCUMENT: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_DIRECTIVE: Final = re.compile(r"^%", re.MULTILINE)
-# Kinds that policy tests take as what the cluster has.
-_OF_CLUSTER: Final = ("PriorityClass", "RuntimeClass", "LimitRange", "ResourceFlavor")
 # What is asked beside the answer to a key, and may take seconds.
 PARTS: Final = ("", "change", "test", "findings")
 _EDITORS: Final[dict[str, Editor]] = {
@@ -83,11 +74,11 @@ _LINE: Final = re.compile(
 )
 _NAMESPACE: Final = "default"
 # What was made of the policies before: most of them are the same in the next question.
-_SURVEYS: dict[tuple[str, bytes, str, str], dict[str, Surveys]] = {}
 _TITLES: dict[tuple[str, bytes, str], dict[str, str]] = {}
 _FAULTS: Final = PodFaults()
 _COMPILER: Final = Compiler()
 _MEMORY: Final = Memory()
+_DECISIONS: Final = KeptDecisions()
 
 
 class Texts(NamedTuple):
@@ -214,24 +205,32 @@ class _Judged(NamedTuple):
 
 
 class _Evaluated(NamedTuple):
+    """placed: returns a message about the manifests with the lines of their text."""
+
     judged: _Judged
     marks: Sequence[Mark]
     notes: Sequence[str]
     offline: Offline | None
     groups: Sequence[Replicas]
+    placed: Callable[[str], str]
 
 
 def answer(question: Question) -> Answer:
     """Return what happens to the pods of the manifests, and every finding about the texts."""
-    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    minute = datetime.now(UTC).replace(second=0, microsecond=0)
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
     # Only exceptions depend on the time.
-    now = minute if names.EXCEPTION_KIND in question.texts.policies else hour
+    now = now if names.EXCEPTION_KIND in question.texts.policies else now.replace(minute=0)
     whole = question.part == "findings"
     evaluated = _evaluated(question.texts, question.given_nodes, now, whole=whole)
     offline, groups = evaluated.offline, evaluated.groups
     if question.part == "test":
-        return Answer(test=_policy_test(evaluated) if groups else "")
+        judged = evaluated.judged
+        valid = {node.name for node in judged.nodes}
+        nodes = [
+            node.value for node in judged.node_objects if node.kind == "Node" and node.name in valid
+        ]
+        test = policy_test(offline, groups[:MOST_SHOWN], nodes) if offline and groups else ""
+        return Answer(test=test)
     if question.part == "change":
         return Answer(change=_change(question.before, offline) if offline else None)
     verdict = Counter[str]()
@@ -246,7 +245,7 @@ def answer(question: Question) -> Answer:
         marks=evaluated.marks[:MOST_MARKS],
         notes=evaluated.notes,
         verdict=[(word, verdict[word]) for word in WORDS if verdict[word]],
-        groups=[_group(replicas, evaluated.judged, opened[:MOST_OPEN]) for replicas in shown],
+        groups=[_group(replicas, evaluated, opened[:MOST_OPEN]) for replicas in shown],
         more=len(groups) - len(shown),
         whole=evaluated.judged.whole or offline is None,
         differs=offline is not None and _is_other(question.before, offline),
@@ -270,34 +269,30 @@ def _evaluated(texts: Texts, given_nodes: bytes, now: datetime, *, whole: bool) 
     ]
     if not judged.documents.documents and not judged.documents.errors:
         notes.append("There are no policies here: pods stay as they are.")
-    objects = list(objects_in("manifests.yaml", texts.manifests.encode(), problems))
+    read = _MANIFEST_TEXTS.read(texts.manifests)
+    objects = [manifest for manifests, _ in read.documents for manifest in manifests]
+    problems += [line for _, lines in read.documents for line in lines]
     groups: list[Replicas] = []
     offline = None
     policies = judged.judgement.policies
     if policies and not any(finding.is_fault for finding in judged.judgement.findings):
-        world = replace(with_nodes(unread_world(policies), given), faults=_FAULTS)
+        world = replace(with_nodes(unread_world(policies), given), faults=_FAULTS, now=now)
         offline = offline_of(world, objects, problems, _NAMESPACE)
-        # What was surveyed for the question before, as far as it is the same.
-        like = (texts.nodes, given_nodes, repr(offline.world.plugins), repr(policies.classes))
-        offline.world.surveyed.update(_SURVEYS.get(like, {}))
-        groups = decisions(offline, problems)
+        groups = decisions(offline, problems, _DECISIONS)
         notes += [*offline.describe_unknown("the manifests"), *unknown_facts(groups)]
         notes += [] if groups or problems else ["No object makes pods."]
         words = list(WORDS)
         groups.sort(key=lambda replicas: words.index(word_of(replicas)))
-        _SURVEYS.clear()
-        if len(offline.world.surveyed) <= _MOST_SURVEYS:
-            _SURVEYS[like] = offline.world.surveyed
     else:
         notes.append("A set with these errors is not served: correct them to see the pods.")
-    for line in dict.fromkeys(problems):
+    for line in dict.fromkeys(map(read.placed, problems)):
         if mark := _mark(line):
             marks.append(mark)
         else:
             notes.append(line)
     if len(marks) > MOST_MARKS:
         notes.append(f"and {len(marks) - MOST_MARKS:,} more findings, which are not shown")
-    return _Evaluated(judged, marks, notes, offline, groups)
+    return _Evaluated(judged, marks, list(map(read.placed, notes)), offline, groups, read.placed)
 
 
 @lru_cache(maxsize=2)
@@ -306,7 +301,8 @@ def _judged(
 ) -> _Judged:
     """Judge the policies, which stay the same while somebody writes a manifest."""
     objects, nodes_in_text, problems = _nodes(nodes, given_nodes)
-    documents = _documents(policies)
+    read = _POLICY_TEXTS.read(policies)
+    documents = together(read.documents)
     cost = len(documents.documents) * max(1, len(nodes_in_text))
     whole = whole or cost <= _FEW or len(documents.documents) <= _FEW_DOCUMENTS
     judged = judge_set(
@@ -317,6 +313,7 @@ def _judged(
         compiler=_COMPILER,
         memory=_MEMORY,
     )
+    judged = judged._replace(findings=tuple(sorted(map(read.finding, judged.findings))))
     titles: dict[str, str] = {}
     if judged.policies:
         titles = _titles(nodes, given_nodes, judged.policies)
@@ -333,38 +330,31 @@ def _titles(nodes: str, given_nodes: bytes, policies: PolicySet) -> dict[str, st
     return _TITLES[like]
 
 
-def _documents(policies: str) -> Documents[PolicyDocument]:
-    """Return the documents of a text; those that are as they were before are not read again."""
-    starts = [0, *(match.start() for match in _DOCUMENT.finditer(policies)), len(policies)]
-    if _DIRECTIVE.search(policies):
-        return policy_documents.parse({"policies.yaml": policies.encode()})
-    lines, parts = 0, []
-    for begin, end in pairwise(starts):
-        parts.append(_read_part(policies[begin:end], lines))
-        lines += policies.count("\n", begin, end)
-    return Documents(
-        tuple([document for part in parts for document in part.documents]),
-        tuple(sorted({finding for part in parts for finding in part.findings})),
-        frozenset().union(*(part.broken for part in parts)),
-        tuple([foreign for part in parts for foreign in part.foreign]),
-    )
+def _policies_of(file: str, text: str) -> Documents[PolicyDocument]:
+    return policy_documents.parse({file: text.encode()})
 
 
-@lru_cache(maxsize=2048)
-def _read_part(text: str, lines_above: int) -> Documents[PolicyDocument]:
-    return policy_documents.parse({"policies.yaml": ("\n" * lines_above + text).encode()})
+def _objects_of(file: str, text: str) -> tuple[Sequence[Object], Sequence[str]]:
+    problems: list[str] = []
+    return list(objects_in(file, text.encode(), problems)), problems
 
 
 @lru_cache(maxsize=2)
 def _nodes(text: str, given: bytes) -> tuple[Sequence[Object], Sequence[Node], Sequence[str]]:
     """Return the nodes of the text, else those that are given, and what is wrong with the text."""
-    problems: list[str] = []
-    objects = list(objects_in("nodes.yaml", text.encode(), problems))
+    read = _NODE_TEXTS.read(text)
+    objects = [node for nodes, _ in read.documents for node in nodes]
+    problems = [line for _, lines in read.documents for line in lines]
     nodes = nodes_among(objects, problems)
     if not nodes and given:
         objects = [Object(ANSWERED, raw) for raw in orjson.loads(given)]
         nodes = nodes_among(objects, [])
-    return objects, NodeKinds(nodes), problems
+    return objects, NodeKinds(nodes), list(map(read.placed, problems))
+
+
+_POLICY_TEXTS: Final = KeptDocuments("policies.yaml", _policies_of)
+_MANIFEST_TEXTS: Final = KeptDocuments("manifests.yaml", _objects_of)
+_NODE_TEXTS: Final = KeptDocuments("nodes.yaml", _objects_of)
 
 
 @lru_cache(maxsize=1)
@@ -401,74 +391,6 @@ def _change(before: str, offline: Offline) -> Change | None:
     return Change(outcome.answer, parts, max(0, len(outcome.changes) - MOST_SHOWN))
 
 
-def _policy_test(evaluated: _Evaluated) -> str:
-    """Return the question as a PolicyTest, for a file beside the policies."""
-    judged, offline = evaluated.judged, evaluated.offline
-    valid = {node.name for node in judged.nodes}
-    cluster = {
-        "defaultPriorityClass": offline and offline.world.cluster.default_priority_class,
-        "objects": [
-            manifest.value
-            for manifest in (offline.objects if offline else ())
-            if manifest.kind in _OF_CLUSTER
-        ],
-    }
-    document: dict[str, Any] = {
-        "apiVersion": names.API_VERSION,
-        "kind": "PolicyTest",
-        "policies": ["policies.yaml"],
-        "cluster": {key: value for key, value in cluster.items() if value},
-        "nodes": [
-            _node_of_test(node.value)
-            for node in judged.node_objects
-            if node.kind == "Node" and node.name in valid
-        ],
-        "tests": [
-            _case(replicas, result_of(replicas)) for replicas in evaluated.groups[:MOST_SHOWN]
-        ],
-    }
-    return yaml_text({key: value for key, value in document.items() if value})
-
-
-def _node_of_test(node: JsonObject) -> JsonObject:
-    fields = {
-        "name": node["metadata"]["name"],
-        "labels": node["metadata"].get("labels"),
-        "taints": (node.get("spec") or {}).get("taints"),
-        "unschedulable": (node.get("spec") or {}).get("unschedulable"),
-        "allocatable": (node.get("status") or {}).get("allocatable"),
-    }
-    return {key: value for key, value in fields.items() if value}
-
-
-def _case(replicas: Replicas, result: PodsResult) -> JsonObject:
-    """Return the pods and what happens to them as a case of a PolicyTest."""
-    arrival = replicas.arrival
-    metadata = arrival.pod.get("metadata") or {}
-    labels = {
-        key: value for key, value in (metadata.get("labels") or {}).items() if value != UNKNOWN
-    }
-    expected: JsonObject = {"result": result.result}
-    if result.result in WITH_REASON:
-        expected["reason"] = result.reason
-    expected["policies"] = [
-        policy_answer.name for policy_answer in result.policies if policy_answer.answer == "applies"
-    ]
-    last = result.nodes and (result.nodes.after or result.nodes.before)
-    if last and result.result not in WITHOUT_PLACEMENT:
-        expected["runsOn"] = last.admitted
-    case = {
-        "name": replicas.subject,
-        "namespace": arrival.namespace,
-        "namespaceLabels": dict(arrival.namespace_labels),
-        "now": arrival.now and arrival.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "user": arrival.user,
-        "pod": {"metadata": {**metadata, "labels": labels}, "spec": arrival.pod.get("spec")},
-        "expect": expected,
-    }
-    return {key: value for key, value in case.items() if value}
-
-
 def _mark(line: str) -> Mark | None:
     """Return the mark of a line about a file: `manifests.yaml:3:5: Job/a: spec: …`."""
     match = _LINE.fullmatch(line)
@@ -478,14 +400,21 @@ def _mark(line: str) -> Mark | None:
     return Mark(editor, int(match["line"]), int(match["column"]), "error", match["text"])
 
 
-def _group(replicas: Replicas, judged: _Judged, opened: Collection[str]) -> Group:
-    is_open = replicas.subject in opened
+def _group(replicas: Replicas, evaluated: _Evaluated, opened: Collection[str]) -> Group:
+    details, judged, offline = None, evaluated.judged, evaluated.offline
+    if replicas.subject in opened and offline:
+        # A kept answer does not have the policies that do not match as they are now.
+        evaluation = offline.world.decided(replicas.arrival)
+        details = details_of(replace(replicas, evaluation=evaluation), judged.nodes, judged.titles)
+        warnings = list(map(evaluated.placed, details.result.warnings))
+        result = details.result.model_copy(update={"warnings": warnings})
+        details = details._replace(result=result)
     return Group(
         subject=replicas.subject,
         word=word_of(replicas),
         answer=answer_of(replicas),
         pods=replicas.count,
-        details=details_of(replicas, judged.nodes, judged.titles) if is_open else None,
+        details=details,
     )
 
 

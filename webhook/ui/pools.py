@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from webhook.placement.capacity import CapacityClass
     from webhook.placement.node_groups import Alike
     from webhook.placement.nodes import Node
+    from webhook.run_client.rows import Row
 
     # The judgement, notes, and the nodes that no policy reaches.
     _Judged: TypeAlias = tuple[SetJudgement | None, list[str], list[Alike]]
@@ -207,14 +208,16 @@ class Pools(Watching):
         models = {model.metadata.name: model for model in self._health.classes.items().values()}
         return [node_class.compiled for node_class in compile_classes(models) if node_class]
 
-    async def overview(self) -> dict[str, Any]:
+    async def overview(self, without_room: Sequence[Row]) -> dict[str, Any]:
         """Return what the page shows; without the policies, if they cannot be read."""
         judged, notes, unknown = await self._judge(_PATIENCE_SECONDS)
         nodes = [watched_node.node for watched_node in self._nodes.items().values()]
         pods = list(self.pods.items().values())
         waiting = causes_of(pods)
         return {
-            "answer": answer_of(waiting),
+            "answer": answer_of(waiting, len(without_room)),
+            "without_room": without_room[:MOST_CAUSES],
+            "more_without_room": max(0, len(without_room) - MOST_CAUSES),
             "pools": pool_rows(
                 nodes,
                 pods,
@@ -281,14 +284,17 @@ def causes_of(pods: Iterable[PodOfRun]) -> list[Cause]:
     return sorted(causes, key=lambda cause: (-cause.pods, cause.first.since, cause.why))
 
 
-def answer_of(causes: Sequence[Cause]) -> str:
-    """Return how many pods of runs wait for a node, and the cause of most of them."""
+def answer_of(causes: Sequence[Cause], without_room: int = 0) -> str:
+    """Return how many pods of runs wait for a node, and the cause of most of them; how many runs
+    the nodes have no room for."""
+    short = f"nodes have no room for {count_text(without_room, 'run')}" if without_room else ""
     if not causes:
-        return "No pod of a run waits for a node."
+        return f"No pod of a run waits for a node{'; ' if short else ''}{short}."
     count = sum(cause.pods for cause in causes)
     text = f"{count_text(count, 'pod')} of runs {'waits' if count == 1 else 'wait'} for a node"
     why = causes[0].why or "the scheduler has not said why yet"
-    return f"{text}{'' if len(causes) == 1 else f'; {causes[0].pods:,} of them'}: {why}"
+    text += f"{'' if len(causes) == 1 else f'; {causes[0].pods:,} of them'}: {why}"
+    return f"{text}; {short}" if short else text
 
 
 def pool_rows(

@@ -14,7 +14,13 @@ from webhook.run_client import timeline
 from webhook.run_client.cost import costs_of, estimate_of
 from webhook.run_client.find_runs import fetch_run, pods_path
 from webhook.run_client.log_reading import LogReader
-from webhook.run_client.log_sources import LogSelection, check_selection, find_sources, without_pods
+from webhook.run_client.log_sources import (
+    LogSelection,
+    check_selection,
+    earlier_attempts,
+    find_sources,
+    without_pods,
+)
 from webhook.run_client.report import INTERRUPTIBLE, Report, fetch
 from webhook.run_client.rows import Row, row_of
 from webhook.run_client.status_text import grouped, message_of, names_of, note_of, where_of
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from webhook.kube.watches import Watches
+    from webhook.run_client.log_sources import Source
 
 # Runs on one page of the list.
 PAGE: Final = 100
@@ -82,6 +89,11 @@ class Runs(Watching):
         shown = [(row, classes.get((row.namespace, row.name), "")) for row in part]
         return Selected(shown, len(rows), at, pages, dict(sorted(phases.items())))
 
+    def without_room(self) -> list[Row]:
+        """Return the Runs whose replicas the nodes cannot run at one time, the oldest first."""
+        rows = [row for row in self.rows.items().values() if row.no_room]
+        return sorted(rows, key=lambda row: (row.created, row.namespace, row.name))
+
     async def details(self, namespace: str, name: str) -> dict[str, Any]:
         """Return what the page of one Run shows. Raises ClusterError."""
         report = await fetch(self.client, namespace, name)
@@ -135,19 +147,38 @@ class Runs(Watching):
         wanted = LogSelection(role, index)
         check_selection(run, status, wanted)
         sources = await find_sources(self.client, namespace, run, wanted)
-        lines: deque[str] = deque(maxlen=LAST_LINES)
         problems = [f"{replicas}: {why}" for replicas, why in without_pods(status, sources, wanted)]
         problems += [source.waiting for source in sources if not source.started]
-        started = [source for source in sources if source.started]
-        async for piece in LogReader(self.client, namespace, LAST_LINES).read(started):
-            lines += [_COLOUR.sub("", line[:_LOG_LINE_MAX_CHARACTERS]) for line in piece.lines]
-            problems += [piece.problem] if piece.problem else []
+        before, gone = earlier_attempts(status, sources)
+        earlier = [
+            (f"attempt {source.attempt}", *await self._lines(namespace, [source]))
+            for source in before
+        ]
+        last = [source for source in sources if source.started and source not in before]
+        for source in last:
+            if source.restarts:
+                name = f"{source.container}, before its last restart of {source.restarts}"
+                earlier.append((name, *await self._lines(namespace, [source], previous=True)))
+        lines, unread = await self._lines(namespace, last)
         environment = [
             row
             for pod in dict.fromkeys(source.pod for source in sources)
             for row in await self._environment(namespace, pod)
         ]
-        return {"lines": list(lines), "problems": problems, "environment": environment}
+        shown = {"lines": lines, "problems": problems + unread, "environment": environment}
+        return {**shown, "earlier": earlier, "gone": gone}
+
+    async def _lines(
+        self, namespace: str, sources: Sequence[Source], *, previous: bool = False
+    ) -> tuple[list[str], list[str]]:
+        """Return the last lines of logs, and why there are no more."""
+        lines: deque[str] = deque(maxlen=LAST_LINES)
+        problems: list[str] = []
+        reader = LogReader(self.client, namespace, LAST_LINES, previous=previous)
+        async for piece in reader.read(sources):
+            lines += [_COLOUR.sub("", line[:_LOG_LINE_MAX_CHARACTERS]) for line in piece.lines]
+            problems += [piece.problem] if piece.problem else []
+        return list(lines), problems
 
     async def _environment(self, namespace: str, pod: str) -> list[tuple[str, str, str]]:
         """Return container, name and value of each variable; of others' values only where they

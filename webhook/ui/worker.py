@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import resource
@@ -116,6 +117,10 @@ def _serve(connection: Connection[Any, Any], function: Callable[[Any], Any], yie
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     connection.send(None)
+    gc.disable()
     with suppress(EOFError, KeyboardInterrupt, OSError):
         while True:
             connection.send(function(connection.recv()))
+            # A collection may take longer than an answer: it waits until nobody asks.
+            if not connection.poll(_LOOK):
+                gc.collect()

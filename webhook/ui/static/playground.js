@@ -15,6 +15,8 @@ const tabs = [...document.querySelectorAll("[role=tab]")];
 let first = "", shown = false;
 let timer, later, asking = false, again = false;
 let askingMore = false, waiting = null, checked = "";
+let ready;
+const mounted = new Promise((resolve) => { ready = resolve; });
 
 async function packed(texts) {
   const stream = new Blob([JSON.stringify(texts)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
@@ -50,7 +52,9 @@ async function unpacked(text) {
   }
 }
 
-const texts = () => Object.fromEntries(names.map((name) => [name, editors[name].text]));
+// The first question is asked before there are editors.
+const textOf = (name) => editors[name]?.text ?? document.getElementById(name).value;
+const texts = () => Object.fromEntries(names.map((name) => [name, textOf(name)]));
 
 const html = new WeakMap();
 
@@ -110,7 +114,7 @@ async function ask() {
   try {
     const found = await post({ ...asked, opened: shown ? opened() : null });
     if (found) show(found);
-    keep(asked);
+    mounted.then(() => keep(asked));
   } catch (error) {
     say(`fairlead ui does not answer: ${error.message}`);
   }
@@ -135,11 +139,13 @@ function showMarks(found) {
 
 function show(found) {
   shown = true;
-  if (found.whole || checked !== checkable(found)) showMarks(found);
   put(document.getElementById("verdict"), found.verdict);
   put(answer, found.html);
   clearTimeout(later);
-  later = setTimeout(askMore, 400, found);
+  mounted.then(() => {
+    if (found.whole || checked !== checkable(found)) showMarks(found);
+    later = setTimeout(askMore, 400, found);
+  });
 }
 
 // What takes longer, once nobody types; one request at a time, as a browser has few connections.
@@ -234,21 +240,24 @@ function fill(event) {
   for (const name of names) event.target.elements[name].value = editors[name].text;
 }
 
+// A tab that comes back by a link has its texts, too.
+const stored = () => location.hash.slice(1) || sessionStorage.getItem("texts");
+
 async function restore() {
-  // A tab that comes back by a link has its texts, too.
-  const packedTexts = location.hash.slice(1) || sessionStorage.getItem("texts");
-  if (!packedTexts) return;
   try {
-    const found = await unpacked(packedTexts);
+    const found = await unpacked(stored());
     for (const name of names) editors[name].text = String(found[name] ?? "");
   } catch (error) {
     tell(error instanceof RangeError
       ? `The texts of the address have over ${mostBytes / 1024 / 1024} MiB: they are not opened.`
       : "The address has no texts that can be read.");
   }
+  ask();
 }
 
 async function begin() {
+  const isNew = !stored();
+  if (isNew) ask();
   const schema = await (await fetch("/schema.json")).json();
   for (const name of names) {
     editors[name] = window.fairleadEditor.mount(document.getElementById(name), {
@@ -257,7 +266,8 @@ async function begin() {
     });
   }
   first = JSON.stringify(texts());
-  await restore();
+  ready();
+  if (!isNew) restore();
   document.getElementById("test").addEventListener("click", copyTest);
   document.getElementById("link").addEventListener("click", copyLink);
   document.getElementById("compare").addEventListener("submit", fill);
@@ -266,8 +276,7 @@ async function begin() {
     location.assign("/playground");
     if (location.hash) location.reload();
   });
-  window.addEventListener("hashchange", async () => { await restore(); ask(); });
-  ask();
+  window.addEventListener("hashchange", () => stored() && restore());
 }
 
 begin();
