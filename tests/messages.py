@@ -83,13 +83,12 @@ _SHOWN: Final = re.compile(
     r"^ *(?:2> )?((?:[Ee]rror|warning|note|wrong): .+|[\w./-]+:\d+:\d+: .+)$", re.MULTILINE
 )
 # A message's own cure: what it says to do is its last clause.
-_NAMED_CURE: Final = re.compile(r"(?:Cure: |; )((?:did you mean|`[a-z][^`]+`:? ?).*)$")
 _CURE: Final = re.compile(
     r"(?:[;:.] |, or |\()((?:add|allow|apply|ask|call|change|check|choose|compare|correct|create|"
     r"define|delete|drop|end|exclude|fill|fix|free|give|grant|install|keep|leave|let|list|lower|make|"
     r"match|move|name|narrow|open|pass|point|publish|put|quote|raise|read|remove|rename|render|"
-    r"replace|restart|rotate|run (?=`|fairlead|kubectl)|say|see|select|send|set|shorten|split|"
-    r"start|stop|take|try|turn|uninstall|upgrade|use|wait|want|write)\b.*?)\)?$",
+    r"replace|restart|rotate|run(?= `| fairlead| kubectl)|say|see|select|send|set|shorten|split|"
+    r"start|stop|take|try|turn|uninstall|upgrade|use|wait|want|write) .*?)\)?$",
     re.IGNORECASE,
 )
 # CEL, HTML, and other f-strings that are no message.
@@ -114,14 +113,15 @@ class Message(NamedTuple):
     def explanation(self) -> tuple[str, str]:
         """The cause and the cure, in Markdown: of CURES, else of the message. Each may be empty."""
         text = " ".join(self.text.split())
-        first, *_, last = ("", *self.text.splitlines())
-        named = _NAMED_CURE.search(text) or _CURE.search(text)
-        written = last.strip() if last.startswith("  ") and last != first else ""
-        own = written or (named[1] if named else "")
+        _, newline, below = self.text.partition("\n  ")
+        written = " ".join(below.split()) if newline else ""
+        if written or (named := re.search(r"Cure: (.*)$", text)):
+            return "", code(written or (named[1] if named else ""))
+        own = _CURE.search(text)
         for words, cause, cure in _cures():
             if words.search(text):
-                return cause, cure or code(own)
-        return "", code(own)
+                return cause, cure or code(own[1] if own else "")
+        return "", code(own[1] if own else "")
 
 
 def code(text: str) -> str:
@@ -198,12 +198,22 @@ def _messages_of(path: Path) -> Iterator[Message]:
         for part in re.split(r"^ *(?=\$ )", each, flags=re.MULTILINE):
             command = _command_of(part)
             if re.match(r"\$ |\{|Fairlead VERSION|authority: ", each):
-                shown = _SHOWN.findall(re.sub(r"\n {9}(?=\S)", " ", part))
+                shown = _SHOWN.findall(re.sub(r"\n {9}(?=\S)", " ", _joined(part)))
             else:
                 shown = re.split(r"\n(?=(?:error|warning|note): )", part)
             for message in shown:
                 if " " in message and "xxxxxx" not in message:
                     yield Message(_PLACE.sub("", message.strip()), command)
+
+
+def _joined(session: str) -> str:
+    """Return a session with what is wrong with certificates on one line, as a message."""
+    return re.sub(
+        r"^ *wrong: .*(?:\n {7}\S.*)+",
+        lambda lines: " ".join(lines[0].split()),
+        session,
+        flags=re.MULTILINE,
+    )
 
 
 def _command_of(session: str) -> str:
