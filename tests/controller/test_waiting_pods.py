@@ -12,8 +12,8 @@ from tests.run.whole_runs import a_run
 from webhook.controller.waiting_pods import WaitingPods
 from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
-from webhook.run.observed import OwnedPod
-from webhook.run.plan import plan
+from webhook.run.observed import OwnedPod, Refusal
+from webhook.run.plan import Plan, plan
 from webhook.run.run_documents import run_of
 
 
@@ -33,8 +33,19 @@ class Stage:
     def __init__(self, *events: dict[str, Any]) -> None:
         self.now = 100.0
         self.left = 0.0
+        self.tried: list[str] = []
         self.api = Api({("list", "events"): {"items": list(events)}})
         self.waiting = WaitingPods(self.api.client, clock=lambda: self.now)
+
+    def room(self, uid: str, planned: Plan, nodes: NodeGroups, always: bool = False) -> Any:
+        """That of a Run whose pods are rejected if they are tried."""
+
+        async def place() -> Refusal:
+            self.tried.append(uid)
+            return Refusal("worker-0", "Rejected", "no")
+
+        found = self.waiting.room(uid, planned, nodes, place, always=always)
+        return asyncio.run(found)
 
     def report(self, uid: str = "one", pause: float = 60.0) -> str:
         """What is said about a pod."""
@@ -77,21 +88,22 @@ def test_events_that_cannot_be_read_hold_nothing_up() -> None:
 
 
 def test_the_room_of_a_run_is_at_most_a_minute_old() -> None:
-    """So its status changes at most once a minute, however often nodes come and go."""
+    """So its status changes at most once a minute, however often nodes come and go.
+
+    Of several Runs in a second, the pods of one are tried, and of those that are to start.
+    """
     stage, nodes = Stage(), NodeGroups()
-    run = a_run(replicas={"worker": {"count": 2}})
-    planned = plan(run_of(run, "lab"))
-
-    def most(uid: str = "one") -> int:
-        room = stage.waiting.room(uid, planned, nodes)
-        assert room is not None
-        return room.most
-
-    counts = [most()]
+    planned = plan(run_of(a_run(replicas={"worker": {"count": 2}}), "lab"))
+    assert stage.room("one", planned, nodes).message == "no"
     nodes.update("n1", Node("n1", {}, [], allocatable={"pods": 1}))
-    counts += [most(), most("other")]
+    assert stage.room("one", planned, nodes).message == "no"
+    assert stage.room("two", planned, nodes).most == 1
+    assert stage.room("three", planned, nodes, always=True).message == "no"
+    nodes.update("n2", Node("n2", {}, [], allocatable={"pods": 1}))
+    assert stage.room("two", planned, nodes).most == 1
     stage.now += 60
-    assert [*counts, most()] == [0, 0, 1, 1]
+    assert stage.room("two", planned, nodes).message == "no"
+    assert stage.tried == ["one", "three", "two"]
 
 
 def test_so_many_rooms_are_found_in_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +113,7 @@ def test_so_many_rooms_are_found_in_a_minute(monkeypatch: pytest.MonkeyPatch) ->
     planned = plan(run_of(a_run(replicas={"worker": {"count": 2}}), "lab"))
 
     def is_found(uid: str) -> bool:
-        return stage.waiting.room(uid, planned, nodes) is not None
+        return stage.room(uid, planned, nodes) is not None
 
     assert [is_found(uid) for uid in ("one", "two", "three", "one")] == [True, True, False, True]
     stage.now += 60

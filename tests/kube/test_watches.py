@@ -303,7 +303,7 @@ OWNERS = {
     "Election._serve": "it waits for both, and takes their results",
     "Controller.lead": "it waits for the workers, and takes the result of the first that ends",
     "Namespaces._begin": "all callers await the read; their last cancellation takes its exception",
-    "_Facts.fact": "all callers await the read; a callback takes its exception",
+    "_Facts._answer": "all callers await the read; a callback takes its exception",
     "SharedCalls.share": "all callers await the call; their last cancellation takes its exception",
     "Acceptor._begin": "what it runs logs every exception",
     "DryRuns.foresee": "all callers await the answer, and the first does so at once",

@@ -11,7 +11,8 @@ from webhook.placement.node_groups import NodeGroups
 from webhook.placement.nodes import Node
 from webhook.placement.room import Limit, Room
 from webhook.run.plan import plan
-from webhook.run.room import room_of_run
+from webhook.run.pod_sets import PodSet
+from webhook.run.room import room_of_pods, room_of_run
 from webhook.run.run_documents import run_of
 
 GPU = "nvidia.com/gpu"
@@ -59,3 +60,30 @@ def test_a_replica_with_its_own_requests_is_counted_as_it_is() -> None:
     assert room(nodes(12), 3, byIndex=[light]) == Room(
         3, 2, 2, Limit(GPU, 1, 12, 12, {"worker": 8})
     )
+
+
+def test_pods_as_they_are_placed_have_room_on_nodes_that_admit_them() -> None:
+    """By labels, taints and cordons too; equal replicas of one role may be placed differently."""
+    groups = nodes(8, 8, 8)
+    spec: Any = {"containers": [{"name": "main", "image": "i"}]}
+    spec["containers"][0]["resources"] = {"limits": {GPU: "8"}}
+    tolerated = {**spec, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    here = {**tolerated, "nodeSelector": {"pool": "1"}}
+
+    def most(*specs: Any) -> int | None:
+        roles = {f"role{at}": placed for at, placed in enumerate(specs)}
+        found = room_of_pods([pod_set(role, placed) for role, placed in roles.items()], groups)
+        return found and found.most
+
+    assert most(spec) == 0
+    assert most(tolerated) == 2
+    assert most(here) == 1
+    assert most(here, tolerated) == 3
+    groups.update("n0", Node("n0", {"pool": "0"}, [], unschedulable=True, allocatable={"pods": 9}))
+    assert most(here, tolerated) == 2
+    assert most() is None
+
+
+def pod_set(role: str, spec: Any) -> PodSet:
+    """Two pods of a role, as they were tried."""
+    return PodSet(role, role, (0, 1), 0, "", {"template": {"spec": spec}}, frozenset(), "", {})

@@ -16,7 +16,7 @@ from webhook.run.backends.engines import find_engine
 from webhook.run.engine_report import pause_of_events, report_failed_write
 from webhook.run.gang import is_gang
 from webhook.run.idle import creates, needs_whole
-from webhook.run.observed import Needs
+from webhook.run.observed import Needs, Refusal
 from webhook.run.own_terms import uncounted_waits
 from webhook.run.reading import held_status, hold_invalid, hold_unplanned
 from webhook.run.reconcile import DEFAULT_TERMS, invalid_status, reconcile
@@ -25,7 +25,7 @@ from webhook.run.usage import resources_in_use, settle_deleted
 from webhook.times import elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from webhook.controller.action_executor import ActionExecutor
     from webhook.controller.announcer import Announcer
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from webhook.crd.conditions import ConditionUpdate
     from webhook.placement.room import Room
     from webhook.run.model import Run, RunStatus
-    from webhook.run.observed import Observed, OwnedPod, Refusal
+    from webhook.run.observed import Observed, OwnedPod
     from webhook.run.plan import Plan
+    from webhook.run.pod_sets import PodSet
     from webhook.run.queue_state import Queueing
     from webhook.run.reading import RunReading
     from webhook.run.restarts import RestartTerms
@@ -263,7 +264,10 @@ class Reconciler:
             observed = replace(observed, uncounted=waits)
         observed, left = await self._with_report(run, plan, replace(observed, queue=queue))
         if plan and is_gang(run):
-            start = self._starts.observe(run, plan, self._room(run, plan, observed))
+            gang = run.status.gang
+            is_waiting = gang.state == "Waiting" if gang else run.status.start_time is None
+            room = await self._room(run, plan, observed, always=True) if is_waiting else None
+            start = self._starts.observe(run, plan, room)
             observed = replace(observed, start=start)
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
         looked_up: frozenset[str] = frozenset()
@@ -299,14 +303,23 @@ class Reconciler:
             return observed, None
         pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
         reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
-        room = self._room(run, plan, observed) if plan else None
-        return replace(observed, reported=reported, room=room), left
+        room = await self._room(run, plan, observed) if plan else None
+        known = None if isinstance(room, Refusal) else room
+        return replace(observed, reported=reported, room=known), left
 
-    def _room(self, run: Run, plan: Plan, observed: Observed) -> Room | None:
-        """Return how many replicas the nodes can run; None if the nodes are not known."""
+    async def _room(
+        self, run: Run, plan: Plan, observed: Observed, *, always: bool = False
+    ) -> Room | Refusal | None:
+        """Return how many replicas the nodes can run, or why one is rejected; None if the nodes
+        are not known. `always`: by the pods as they are placed, also if other Runs are tried."""
         if observed.nodes is None:
             return None
-        return self._waiting_pods.room(run.metadata.uid, plan, self._known.nodes.groups)
+
+        def place() -> Awaitable[Sequence[PodSet] | Refusal]:
+            return self._executor.workloads.try_pods(run, plan)
+
+        groups = self._known.nodes.groups
+        return await self._waiting_pods.room(run.metadata.uid, plan, groups, place, always=always)
 
     def _note(self, uid: str, outcome: Outcome, made: set[str], refused: list[Refusal]) -> bool:
         """Record the rejected creations; return True if they changed."""

@@ -39,7 +39,7 @@ class Starts:
         self._gangs = Gangs(self._objects)
         state.runs.subscribe(self._run_changed)
 
-    def observe(self, run: Run, plan: Plan, room: Room | None) -> Start:
+    def observe(self, run: Run, plan: Plan, room: Room | Refusal | None) -> Start:
         """Return whether the Run may start; `room`: None if the nodes are not known."""
         classes = self._state.nodes.classes.items().values()
         on_demand = any(capacity.spec.autoscaled for capacity in classes)

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError
 from webhook.recent import Recent
 from webhook.run.observation import last_seen
-from webhook.run.room import room_of_run
+from webhook.run.observed import Refusal
+from webhook.run.room import room_of_pods, room_of_run
 from webhook.shortening import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from webhook.kube.client import Client
     from webhook.placement.node_groups import NodeGroups
     from webhook.placement.room import Room
     from webhook.run.observed import OwnedPod
     from webhook.run.plan import Plan
+    from webhook.run.pod_sets import PodSet
+
+    # Tries the pods of a Run.
+    Place: TypeAlias = Callable[[], Awaitable[Sequence[PodSet] | Refusal]]
 
 _logger = logging.getLogger(__name__)
 
@@ -47,9 +52,9 @@ class WaitingPods:
         self._client = client
         self._clock = clock
         self._known: Recent[str, tuple[float, str]] = Recent(_REMEMBERED_PODS)
-        self._rooms: Recent[str, tuple[float, Room | None]] = Recent(_MOST_ROOMS)
+        self._rooms: Recent[str, tuple[float, Room | Refusal | None]] = Recent(_MOST_ROOMS)
         self._rooms_since, self._rooms_found = float("-inf"), 0
-        self._last = float("-inf")
+        self._last = self._placed = float("-inf")
 
     async def report(self, namespace: str, pod: OwnedPod, pause: float) -> tuple[str, float]:
         """Return who reported what and since when, and the seconds until it may be read again.
@@ -68,10 +73,14 @@ class WaitingPods:
         self._known.put(pod.uid, (now, text))
         return text, pause
 
-    def room(self, uid: str, plan: Plan, nodes: NodeGroups) -> Room | None:
-        """Return how many replicas of the Run the nodes can run at one time, at most a minute old.
+    async def room(
+        self, uid: str, plan: Plan, nodes: NodeGroups, place: Place, *, always: bool = False
+    ) -> Room | Refusal | None:
+        """Return how many replicas of the Run the nodes can run at one time, at most a minute old,
+        or why one is rejected.
 
-        So a status changes at most once a minute, however often nodes come and go.
+        So a status changes at most once a minute, however often nodes come and go. `place` tries
+        the pods; if others were tried just now, requests alone count, unless `always`.
         """
         now = self._clock()
         at, room = self._rooms.get(uid) or (float("-inf"), None)
@@ -81,7 +90,12 @@ class WaitingPods:
             self._rooms_since, self._rooms_found = now, 0
         if self._rooms_found < _MOST_ROOMS:
             self._rooms_found += 1
-            room = room_of_run(plan, nodes)
+            placed: Sequence[PodSet] | Refusal = ()
+            if always or now - self._placed >= READ_INTERVAL_SECONDS:
+                self._placed = now
+                placed = await place()
+            room = placed if isinstance(placed, Refusal) else room_of_pods(placed, nodes)
+            room = room or room_of_run(plan, nodes)
             self._rooms.put(uid, (now, room))
         return room
 

@@ -288,6 +288,16 @@ class WorkloadExecutor:
             raise _RefusedError(Refusal(workload_name(run.name, run.metadata.uid), "Invalid", many))
         return sampling.sets()
 
+    async def try_pods(self, run: Run, plan: Plan) -> list[PodSet] | Refusal:
+        """Return the run's pods as admission places them now, or why it rejects one. Without any
+        if they are of too many kinds, or admission did not answer.
+        """
+        try:
+            return await self._sample(run, plan)
+        except _RefusedError as error:
+            certain = is_fact(error.refused) and error.refused.reason != "Invalid"
+            return error.refused if certain else []
+
     async def _try(self, run: Run, pod: JsonObject) -> JsonObject:
         """Return the pod as admission places it, by a dry run. Raises _RefusedError."""
         metadata = pod["metadata"]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.placement.pod_requests import requests
 from webhook.run.gang import is_gang, replicas_needed
-from webhook.run.room import BY_REQUESTS
+from webhook.run.observed import Refusal
+from webhook.run.room import describe_short
 from webhook.run.start_order import NO_START, Start, Starter, contended, find_start
 from webhook.times import elapsed, to_microsecond
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from webhook.placement.room import Room
     from webhook.run.model import Run
     from webhook.run.model.status import GangStatus
-    from webhook.run.observed import OwnedPod, Refusal
+    from webhook.run.observed import OwnedPod
     from webhook.run.plan import Plan
 
 
@@ -81,11 +82,18 @@ class Gangs:
         return before is not None and before.status.state == "Starting" != gang.status.state
 
     def observe(
-        self, run: Run, plan: Plan, room: Room | None, now: datetime, *, on_demand: bool
+        self,
+        run: Run,
+        plan: Plan,
+        room: Room | Refusal | None,
+        now: datetime,
+        *,
+        on_demand: bool,
     ) -> Start:
         """Return whether the Run may start; a grant counts from now on.
 
-        room: None if the nodes are not known; on_demand: nodes may be made.
+        room: or why a pod is rejected; None if the nodes are not known. on_demand: nodes may be
+        made.
         """
         uid = run.metadata.uid
         self._granted.pop(uid, None)
@@ -93,12 +101,10 @@ class Gangs:
             return NO_START
         status = self._gangs[uid].status
         needed = replicas_needed(run)
-        fits = room is None or on_demand or room.most >= needed
-        self._looks[uid] = _Look(_resources_of(plan), fits)
-        if not fits and status.state == "Waiting" and room is not None:
-            limit = f": {room.limit.text}" if room.limit else ""
-            text = f"{BY_REQUESTS} {room.most} of {needed} replicas can have a node"
-            return Start(why=text + limit)
+        why = _lacks(room, needed, on_demand=on_demand)
+        self._looks[uid] = _Look(_resources_of(plan), not why)
+        if why and status.state == "Waiting":
+            return Start(why=why)
         others = map(self._starter, self._gangs)
         start = find_start(self._starter(uid), others, now)._replace(on_demand=on_demand)
         if start.granted:
@@ -127,6 +133,15 @@ class Gangs:
             # One that nobody has looked at keeps no other from starting.
             fits=look is not None and look.fits,
         )
+
+
+def _lacks(room: Room | Refusal | None, needed: int, *, on_demand: bool) -> str:
+    """Return why not all pods can have a node; empty if they can, or it is not known."""
+    if isinstance(room, Refusal):
+        return f"{room.name} is rejected: {room.message}"
+    if room is None or on_demand or room.most >= needed:
+        return ""
+    return describe_short(room, needed)
 
 
 def _resources_of(plan: Plan) -> frozenset[str]:

@@ -18,7 +18,7 @@ from webhook.run.incidents import describe_trouble
 from webhook.run.model.status import READY, UNDERSTOOD
 from webhook.run.pod_notes import describe_gates
 from webhook.run.restarts import entries_by_index
-from webhook.run.room import BY_REQUESTS
+from webhook.run.room import describe_short
 from webhook.shortening import cut
 from webhook.times import elapsed, format_span, parse_time, to_second
 
@@ -204,10 +204,8 @@ def _room(replicas: _Replicas, observed: Observed) -> str:
     if room is None or room.limit is None or room.most >= replicas.needed:
         return ""
     bound = sum(bool(pod.node) for pod in replicas.pods)
-    return (
-        f"; {bound} of {replicas.needed} replicas have a node, and {BY_REQUESTS} "
-        f"{room.most} can on the nodes that there are: {room.limit.text}"
-    )
+    short = describe_short(room, replicas.needed)
+    return f"; {bound} of {replicas.needed} replicas have a node; {short}"
 
 
 def _prospects_of_waiting(facts: Mapping[str, RoleFacts], observed: Observed) -> str:
