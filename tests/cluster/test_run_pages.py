@@ -170,6 +170,27 @@ def test_the_cluster_has_its_pools_and_what_waits(run_space: Space, served: Page
     assert "placement in force" not in shown()
 
 
+def test_a_run_for_which_nodes_have_no_room_is_listed(run_space: Space, served: Page) -> None:
+    """With the part of its message that the commands show, and in the first sentence."""
+    container = {**CONTAINER, "resources": {"requests": {"cpu": "100000"}}}
+    create_run(run_space, "huge", template={"spec": {"containers": [container]}})
+
+    def shown() -> str:
+        return served.ask("GET", "/cluster").text
+
+    eventually("the controller has looked", lambda: "nodes have no room for 1 run" in shown())
+    mentions(shown(), f'href="/runs/{run_space.name}/huge"', "by requests alone at most 0 can")
+
+
+def test_the_log_of_an_earlier_attempt_is_said_to_be_gone(run_space: Space, served: Page) -> None:
+    """Once its pod is."""
+    live = create_run(run_space, "again", framework="pytorch", replicas={"worker": {"count": 2}})
+    live.until_phase("Running")
+    live.ends("worker-1", 1, message="loss is NaN")
+    path = f"/runs/{run_space.name}/again/worker/1"
+    eventually("it is said", lambda: "1 earlier attempt is gone" in served.ask("GET", path).text)
+
+
 def test_a_run_has_its_classes_its_cost_and_its_environment(
     run_space: Space, served: Page, spot_class: str
 ) -> None:

@@ -73,7 +73,9 @@ def test_waiting_pods_are_grouped_by_their_cause() -> None:
     ]
     assert causes[0].first.name == "b"
     mentions(answer_of(causes), "3 pods of runs wait for a node", "2 of them", "Insufficient cpu")
-    mentions(answer_of([]), "No pod")
+    assert answer_of([]) == "No pod of a run waits for a node."
+    assert answer_of([], 2) == "No pod of a run waits for a node; nodes have no room for 2 runs."
+    mentions(answer_of(causes, 1), "Insufficient cpu; nodes have no room for 1 run")
 
 
 @pytest.mark.property

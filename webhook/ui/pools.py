@@ -289,7 +289,7 @@ def answer_of(causes: Sequence[Cause], without_room: int = 0) -> str:
     the nodes have no room for."""
     short = f"nodes have no room for {count_text(without_room, 'run')}" if without_room else ""
     if not causes:
-        return f"No pod of a run waits for a node{'; ' if short else ''}{short}."
+        return f"{'; '.join(filter(None, ('No pod of a run waits for a node', short)))}."
     count = sum(cause.pods for cause in causes)
     text = f"{count_text(count, 'pod')} of runs {'waits' if count == 1 else 'wait'} for a node"
     why = causes[0].why or "the scheduler has not said why yet"
