@@ -188,7 +188,9 @@ def test_the_log_of_an_earlier_attempt_is_said_to_be_gone(run_space: Space, serv
     live.until_phase("Running")
     live.ends("worker-1", 1, message="loss is NaN")
     path = f"/runs/{run_space.name}/again/worker/1"
-    eventually("it is said", lambda: "1 earlier attempt is gone" in served.ask("GET", path).text)
+    said = "The logs of earlier attempts are gone"
+    eventually("it is said", lambda: said in served.ask("GET", path).text)
+    assert said not in served.ask("GET", path.replace("worker/1", "worker/0")).text
 
 
 def test_a_run_has_its_classes_its_cost_and_its_environment(
