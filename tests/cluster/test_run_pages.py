@@ -221,7 +221,9 @@ def test_a_run_has_its_classes_its_cost_and_its_environment(
     one = f"/{run_space.name}/costly"
     mentions(page_of(one), f"<b>{spot_class} 2</b>", f"{one}/cost")
     eventually("time passes", lambda: "estimate: " in page_of(f"{one}/cost"))
-    mentions(page_of(f"{one}/cost"), spot_class, "replicas", "of a replica on demand", " %")
+    cost = page_of(f"{one}/cost")
+    mentions(cost, spot_class, "replicas", "of a replica on demand", " %")
+    assert re.search(r'data-label="cost, as on demand" class="[^"]*">\d', cost)
     replica = page_of(f"{one}/worker/0")
     mentions(replica, "SEED", "&lt;7&gt;", "from secretKeyRef: s key", "from secretRef: s", "RANK")
     assert "very-secret" not in replica
