@@ -121,6 +121,7 @@ def test_axe_finds_nothing(
             f"{one}/cost": "#live .note, #live td",
             f"{one}/master/0": "summary",
             "/cluster": "text=nodes are available",
+            f"/pods/{run_space.name}/stuck-master-0": "summary",
             "/findings": "li .bad",
             "/change": "#old",
         }.items():

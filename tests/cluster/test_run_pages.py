@@ -188,7 +188,9 @@ def test_the_log_of_an_earlier_attempt_is_said_to_be_gone(run_space: Space, serv
     live.until_phase("Running")
     live.ends("worker-1", 1, message="loss is NaN")
     path = f"/runs/{run_space.name}/again/worker/1"
-    eventually("it is said", lambda: "1 earlier attempt is gone" in served.ask("GET", path).text)
+    said = "The logs of earlier attempts are gone"
+    eventually("it is said", lambda: said in served.ask("GET", path).text)
+    assert said not in served.ask("GET", path.replace("worker/1", "worker/0")).text
 
 
 def test_a_run_has_its_classes_its_cost_and_its_environment(
@@ -219,7 +221,9 @@ def test_a_run_has_its_classes_its_cost_and_its_environment(
     one = f"/{run_space.name}/costly"
     mentions(page_of(one), f"<b>{spot_class} 2</b>", f"{one}/cost")
     eventually("time passes", lambda: "estimate: " in page_of(f"{one}/cost"))
-    mentions(page_of(f"{one}/cost"), spot_class, "replicas", "of a replica on demand", " %")
+    cost = page_of(f"{one}/cost")
+    mentions(cost, spot_class, "replicas", "of a replica on demand", " %")
+    assert re.search(r'data-label="cost, as on demand" class="[^"]*">\d', cost)
     replica = page_of(f"{one}/worker/0")
     mentions(replica, "SEED", "&lt;7&gt;", "from secretKeyRef: s key", "from secretRef: s", "RANK")
     assert "very-secret" not in replica

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from webhook import names
 from webhook.errors import FairleadError
+from webhook.foreign_text import whole_number
 from webhook.run.model import SERVING
 from webhook.run.model.intervals import format_intervals, parse_intervals
 from webhook.run_client.find_runs import fetch_run, list_pods
@@ -91,7 +92,7 @@ def sources_of(
             started=_started(raw, container),
             node=pod.node,
             why=pod.unscheduled.partition(". ")[0] or (pod.waiting[0] if pod.waiting else ""),
-            attempt=pod.attempt,
+            attempt=_attempt_of(raw, container),
             restarts=(_status_of(raw, container) or {}).get("restartCount") or 0,
         )
         for pod, raw in pairs
@@ -149,16 +150,28 @@ def _status_of(raw: Mapping[str, Any], container: str) -> Mapping[str, Any] | No
     return next((status for status in statuses if status["name"] == container), None)
 
 
-def earlier_attempts(status: RunStatus, sources: Sequence[Source]) -> tuple[list[Source], int]:
-    """Return the sources of one replica that are of earlier attempts than its last pod, and how
-    many attempts have no pod any more."""
+def _attempt_of(raw: Mapping[str, Any], container: str) -> int:
+    """Return the FAIRLEAD_ATTEMPT of a container; 0 if it has none."""
+    variables = [
+        variable
+        for spec in raw["spec"].get("containers") or ()
+        if spec["name"] == container
+        for variable in spec.get("env") or ()
+    ]
+    values = [v.get("value") for v in variables if v["name"] == names.ATTEMPT_VARIABLE]
+    return whole_number(values[0]) or 0 if values else 0
+
+
+def earlier_attempts(status: RunStatus, sources: Sequence[Source]) -> tuple[list[Source], bool]:
+    """Return the sources of one replica that are of earlier attempts than its last pod, and whether
+    the pods of all earlier attempts are gone."""
     if not sources:
-        return [], 0
+        return [], False
     last = max(sources, key=lambda source: source.attempt)
     counts = status.replicas.get(last.name.rpartition("-")[0])
     earlier = [source for source in sources if source.attempt < last.attempt]
-    attempts = last.attempt - (counts.first_attempt if counts else 0)
-    return earlier, max(0, attempts - len({source.attempt for source in earlier}))
+    # Only a replica that had a pod before gets another one, with a greater number.
+    return earlier, not earlier and last.attempt > (counts.first_attempt if counts else 0)
 
 
 async def find_sources(

@@ -331,10 +331,12 @@ class Pages:
             return {"trouble": str(error), "silence": "", "report": None}
 
     async def _cost(self, request: Request) -> dict[str, Any]:
+        await self._current(self._pools)
         try:
-            return {"trouble": "", **await self._runs.cost(**request.path_params)}
+            cost = await self._runs.cost(**request.path_params)
         except FairleadError as error:
             return {"trouble": str(error), "cost": None}
+        return {"trouble": "", "prices": self._pools.prices(), **cost}
 
     async def _log(self, request: Request) -> dict[str, Any]:
         try:

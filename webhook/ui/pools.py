@@ -177,6 +177,15 @@ class Pools(Watching):
                 nodes_by_run.setdefault((pod.namespace, pod.run), []).append(pod.node)
         return {run: on_classes(self._health, nodes) for run, nodes in nodes_by_run.items()}
 
+    def prices(self) -> dict[str, float]:
+        """Return the relative prices of the classes that have one, by name."""
+        models = self._health.classes.items()
+        return {
+            name: price
+            for name, model in models.items()
+            if (price := model.spec.relative_price) is not None
+        }
+
     async def judged(self) -> dict[str, Any]:
         """Return the findings about the policies, as `fairlead check` has them."""
         judged, notes, _ = await self._judge()

@@ -151,7 +151,7 @@ class Runs(Watching):
         problems += [source.waiting for source in sources if not source.started]
         before, gone = earlier_attempts(status, sources)
         earlier = [
-            (f"attempt {source.attempt}", *await self._lines(namespace, [source]))
+            (f"FAIRLEAD_ATTEMPT {source.attempt}", *await self._lines(namespace, [source]))
             for source in before
         ]
         last = [source for source in sources if source.started and source not in before]
