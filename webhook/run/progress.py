@@ -192,7 +192,7 @@ def _room(replicas: _Replicas, observed: Observed) -> str:
         return ""
     bound = sum(bool(pod.node) for pod in replicas.pods)
     return (
-        f"; {bound} of {replicas.needed} replicas have a node, and by requests alone at most "
+        f"; {bound} of {replicas.needed} replicas have a node, and at most "
         f"{room.most} can on the nodes that there are: {room.limit.text}"
     )
 
