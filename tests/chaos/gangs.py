@@ -44,6 +44,7 @@ class Play:
     size: int
     gang: bool = True
     within: str = "1m"
+    environment: Json = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
     held: float = 0.0
     longest: float = 0.0
@@ -56,6 +57,8 @@ class Play:
         """One more Run."""
         spec: Json = {"framework": "jax", "replicas": {"worker": {"count": self.size}}}
         spec["replicas"]["worker"]["resources"] = {"limits": {GPU: "1"}}
+        if self.environment:
+            spec["environment"] = self.environment
         if self.gang:
             spec["gang"] = {"startWithin": self.within}
         run = run_manifest(f"run-{number}", cleanPodPolicy="All", **spec)

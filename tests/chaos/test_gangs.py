@@ -34,11 +34,14 @@ def more_ended(play: Play, than: int) -> bool:
 
 @pytest.mark.timeout(900)
 def test_every_gang_that_fits_becomes_whole_and_holds_nothing_for_long(space: Space) -> None:
-    """No pod is there twice, and one that can never fit creates none."""
+    """No pod is there twice, and one that can never fit creates none: by its size, or by the nodes
+    on which its pods may run."""
     play = Play(space, SIZE)
     impossible = Play(space, NODES + 1)
+    elsewhere = Play(space, SIZE, environment={"nodeSelector": {"pool": "none"}})
     start_controller(space.plane, options=(*ALONE, "--no-policy-status"), name="first")
     impossible.create(0)
+    elsewhere.create(99)
     for number in range(1, GANGS + 1):
         play.create(number)
         if number <= JOBS:
@@ -58,4 +61,6 @@ def test_every_gang_that_fits_becomes_whole_and_holds_nothing_for_long(space: Sp
     assert never["gang"]["state"] == "Waiting"
     assert never["gang"]["tries"] == 0
     assert f"at most {NODES} of {NODES + 1} replicas can have a node" in never["message"]
+    assert told["run-99"]["gang"]["tries"] == 0
+    assert f"at most 0 of {SIZE} replicas can have a node" in told["run-99"]["message"]
     assert sum(gang["state"] == "Whole" for gang in starts(space)) == GANGS

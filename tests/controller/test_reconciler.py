@@ -14,6 +14,7 @@ import pytest
 from tests.controller.runs import UID, Api, Json, raw_node, raw_pod, raw_run, refused
 from tests.controller.test_action_executor import QUOTA, Counted
 from tests.controller.test_node_health import SPOT, raw_class
+from tests.wording import mentions
 from webhook import names
 from webhook.controller import reconciler as module
 from webhook.controller.action_executor import ActionExecutor
@@ -35,6 +36,7 @@ from webhook.kube.watches import Watches
 from webhook.run.actions import Outcome
 from webhook.run.model import RunStatus
 from webhook.run.plan import plan
+from webhook.run.queue_workload import workload_name
 
 NOW = datetime(2026, 11, 21, 20, 15, tzinfo=UTC)
 THREE = ["mnist-worker-0", "mnist-worker-1", "mnist-worker-2"]
@@ -620,3 +622,19 @@ def test_a_run_whose_status_is_not_stored_whole_is_looked_at_again() -> None:
     assert stage.look() == module.HELD_PAUSE
     stage.api.answers.clear()
     assert stage.look() != module.HELD_PAUSE
+
+
+def test_the_pods_of_a_gang_are_tried_before_its_start() -> None:
+    """One that admission rejects keeps it from starting, and holds nothing; others may be next."""
+    stage = Stage(gang={"startWithin": "10m"})
+    node = raw_node("n1")
+    node["status"] = {**node.get("status", {}), "allocatable": {"cpu": "8", "pods": "9"}}
+    stage.known.nodes.cache.replace({"n1": stage.known.nodes.cache.keep(node)}, "1")
+    tried = workload_name("mnist", UID)
+    stage.api.answers["create", tried] = refused(403, "Forbidden", "no pods of this team")
+    stage.raw["metadata"]["creationTimestamp"] = "2026-11-21T20:14:00Z"
+    stage.known.runs.put("lab/mnist", stage.known.runs.keep(stage.raw))
+    stage.look()
+    assert ("create", tried) in stage.api.calls
+    mentions(stage.status["message"], "is rejected", "no pods of this team")
+    assert (stage.status["phase"], stage.status["gang"]["tries"]) == ("Pending", 0)

@@ -343,3 +343,11 @@ def test_the_result_has_the_room(tmp_path: Path) -> None:
         "asked": 16, "most": 1, "placed": 1, "limit": limit, "onDemand": [], "unjudged": [],
         "mostNow": None,
     }  # fmt: skip
+
+
+def test_the_groups_of_a_leader_worker_set_run_together() -> None:
+    """Two groups of three pods: on two nodes with room for one each, two of the six run."""
+    template = {"workerTemplate": {"spec": pod_spec()}, "size": 3}
+    spec = {"replicas": 2, "leaderWorkerTemplate": template}
+    whole = an_object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "big", spec)
+    assert numbers(whole) == (6, 2, 2)

@@ -265,8 +265,8 @@ class Reconciler:
         observed, left = await self._with_report(run, plan, replace(observed, queue=queue))
         if plan and is_gang(run):
             gang = run.status.gang
-            is_waiting = gang.state == "Waiting" if gang else run.status.start_time is None
-            room = await self._room(run, plan, observed, always=True) if is_waiting else None
+            begun = gang.state != "Waiting" if gang else run.status.start_time is not None
+            room = None if begun else await self._room(run, plan, observed, always=True)
             start = self._starts.observe(run, plan, room)
             observed = replace(observed, start=start)
         outcome = reconcile(run, needs, observed, self._now(), self._terms)
@@ -304,8 +304,9 @@ class Reconciler:
         pause = pause_of_events(elapsed(pod.unscheduled_since, self._now()))
         reported, left = await self._waiting_pods.report(run.namespace, pod, pause)
         room = await self._room(run, plan, observed) if plan else None
-        known = None if isinstance(room, Refusal) else room
-        return replace(observed, reported=reported, room=known), left
+        if not isinstance(room, Refusal):
+            observed = replace(observed, room=room)
+        return replace(observed, reported=reported), left
 
     async def _room(
         self, run: Run, plan: Plan, observed: Observed, *, always: bool = False

@@ -311,7 +311,8 @@ class PodsResult(_Model):
     nodes: NodesResult | None = Field(description="Null if the nodes are unknown.")
     room: RoomResult | None = Field(
         description="How many pods of the whole object can run at one time: of Runs, Jobs, "
-        "JobSets and the kinds of Kubeflow. Null for one pod, and if the nodes are unknown."
+        "JobSets, LeaderWorkerSets and the kinds of Kubeflow. Null for one pod, and if the nodes "
+        "are unknown."
     )
 
     def document(self) -> dict[str, Any]:

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from webhook.workloads.object import Object
     from webhook.workloads.template import PodTemplate
 
-# API groups of kinds whose pods run together: Runs, Jobs, JobSets, the kinds of Kubeflow.
+# API groups of kinds whose pods run together: Runs, Jobs, JobSets, LeaderWorkerSets, the kinds of
+# Kubeflow.
 _GROUPS: Final = frozenset(
-    (names.GROUP, "batch", "jobset.x-k8s.io", "kubeflow.org", "trainer.kubeflow.org")
+    (
+        *(names.GROUP, "batch", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"),
+        *("kubeflow.org", "trainer.kubeflow.org"),
+    )
 )
 # The part of a TrainJob whose pods run before the others.
 _INITIALIZER: Final = "-initializer"

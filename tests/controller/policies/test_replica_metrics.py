@@ -33,6 +33,7 @@ def test_each_policy_has_all_its_results_under_one_count() -> None:
     assert report.counts == {
         "spot": Count(3, 1, "2026-03-01T12:00:00Z"),
         'odd"name': Count(2, 0, "2026-03-01T12:00:00Z"),
+        "idle": Count(0, 0, ""),
     }
 
 
