@@ -164,8 +164,12 @@ class SharedCalls(Generic[_Result]):
             task = self._next[key] = asyncio.create_task(self._begin(key, call))
             # If all callers are cancelled, nothing else retrieves the task's exception.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        # The cancellation of one caller must not cancel the shared call.
-        return await asyncio.shield(task)
+        try:
+            # The cancellation of one caller must not cancel the shared call.
+            return await asyncio.shield(task)
+        finally:
+            # Else what it raises, which has this frame and those of its callers, is in a cycle.
+            del task
 
     async def _begin(self, key: str, call: Callable[[], Awaitable[_Result]]) -> _Result:
         loop = asyncio.get_running_loop()

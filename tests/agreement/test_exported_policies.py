@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,10 +25,11 @@ from tests.agreement.dry_runs import Answer, dry_runs, examined
 from tests.cluster.spaces import ADMINISTRATOR, Running
 from tests.control_planes import StartControlPlane
 from tests.exported.sets import SETS
+from tests.fast_yaml import load_all_yaml
 from tests.fuzz.additions import ODD, SOUND, at
 from tests.fuzz.drawn import drawn
 from tests.fuzz.pods import added, whole_pods
-from tests.fuzz.policies import policy_documents, without_faults
+from tests.fuzz.policies import policy_documents
 from tests.fuzz.world import POLICIES, PROVIDER
 from tests.laws.strategies import CLASSES, document
 from tests.marked_pods import PODS as MARKED
@@ -39,9 +41,11 @@ from webhook.decision.arrival import Arrival, Cluster
 from webhook.decision.engine import decide
 from webhook.errors import FairleadError
 from webhook.identity import identify
+from webhook.judgement.set_judgement import load_served
 from webhook.placement import node_affinity
 from webhook.placement import pod as pod_of
 from webhook.policy.load import load
+from webhook.policy.policy_documents import parse
 from webhook.sandbox.control_plane import ControlPlane
 from webhook.sandbox.fairlead import start_webhook
 from webhook.server.folder import read_folder
@@ -169,34 +173,39 @@ def user(pod: Json) -> str:
 
 
 def shipped() -> Iterator[str]:
-    """Each folder of policies/, beside the classes of one provider."""
-    classes = (POLICIES / PROVIDER.strip("/")).read_text()
+    """Of each folder of policies/ what can be exported, beside the classes of one provider."""
+    classes = [*load_all_yaml((POLICIES / PROVIDER.strip("/")).read_text())]
     for folder in sorted(POLICIES.iterdir()):
         if folder.is_dir() and folder.name != "capacity":
             files = [content.decode() for content in read_folder(folder).values()]
-            yield "\n---\n".join([*files, classes])
+            yield exportable(load_all_yaml("\n---\n".join(files)), classes)
 
 
 def random_sets() -> Iterator[str]:
     """Of random policies, in force everywhere, as many in a set as can be exported together."""
     for documents in drawn(policy_documents(most=6), RANDOM_SETS, SEED):
-        kept: list[Json] = []
-        for one in documents:
-            one["spec"].pop("rollout", None)
-            try:
-                export.exported(_text([*CLASSES, *kept, one]), EXPORTED, DEFAULT_CLASS)
-            except FairleadError:
-                continue
-            if without_faults([*kept, one]) and takes_the_probes([*CLASSES, *kept, one]):
-                kept.append(one)
-        yield _text([*CLASSES, *kept])
+        for candidate in documents:
+            candidate["spec"].pop("rollout", None)
+        yield exportable(documents, CLASSES)
+
+
+def exportable(documents: Iterable[Json], classes: Sequence[Json]) -> str:
+    """As many of the documents as can be exported together, and take the probes."""
+    kept = [*classes]
+    for candidate in documents:
+        with contextlib.suppress(FairleadError):
+            export.exported(_text([*kept, candidate]), EXPORTED, DEFAULT_CLASS)
+            if takes_the_probes([*kept, candidate]):
+                kept.append(candidate)
+    return _text(kept)
 
 
 def takes_the_probes(documents: Sequence[Json]) -> bool:
-    """Whether the set rejects none of the pods by which it is known to be in force."""
-    policies = load({"p.yaml": _text(documents).encode()}).policies
-    return all(
-        decide(Arrival(pod, name, {}, "somebody"), policies, Cluster()).allowed
+    """Whether the set has no faults, and rejects none of the pods by which it is known to be in
+    force."""
+    served = load_served(parse({"p.yaml": _text(documents).encode()}))
+    return not served.faults and all(
+        decide(Arrival(pod, name, {}, "somebody"), served.policies, Cluster()).allowed
         for name, pod in PROBES.items()
     )
 

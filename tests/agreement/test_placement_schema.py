@@ -18,21 +18,13 @@ from webhook.placement.schema.placement import PlacementModel
 from webhook.sandbox.control_plane import ControlPlane
 
 # Fields that name objects of the cluster, or that are no fields of a pod.
-APART = (
-    "capacity",
-    "patchStrategy",
-    "priorityClassName",
-    "runtimeClassName",
-    "split",
-    "allowedTolerations",
-    "values",
-)
+APART = {"capacity", "patchStrategy", "priorityClassName", "runtimeClassName"}
 DOCUMENTS = load_all_yaml(EVERYTHING)
 SPEC = next(each["spec"] for each in DOCUMENTS if each["kind"] == names.POLICY_KIND)
 WHOLE = SPEC["defaults"] | SPEC["overrides"] | SPEC["requirements"] | {"nodeName": "n1"}
 LABELS = {"run": "r", "tenant": "t", "zone": "z", "a": "b"}
 # One placement with every field that a pod has.
-PLACEMENT = {field: value for field, value in WHOLE.items() if field not in APART}
+PLACEMENT = {field: WHOLE[field] for field in PlacementModel.outer_names() if field not in APART}
 VALUES: st.SearchStrategy[Any] = (
     st.just(GONE)
     | st.sampled_from(["", "a", "A", "a b", "-8", "8", "8.5", "a/b", "A.b/c", "x" * 64, "x" * 254])

@@ -11,7 +11,9 @@ import pytest
 from tests.cluster.manifests import SPOT_CLASS, pod, policy_text, template, workload
 from tests.cluster.spaces import NewNamespace, Space, is_stamped
 from tests.objects import an_object
+from tests.wording import mentions
 from webhook import names
+from webhook.placement.quantity import amount
 from webhook.sandbox.control_plane import ControlPlane
 
 pytest_plugins = [
@@ -116,3 +118,29 @@ def test_live_pods_and_workloads_are_decided_on_under_both_sets(space: Space, fo
     assert found["nodes"] == len(space.items("nodes"))
     (moved,) = (each for each in found["changes"] if each["count"] >= 2)
     assert moved["new"]["nodes"] < found["nodes"]
+
+
+def test_room_counts_what_daemon_sets_of_the_cluster_take(space: Space, tmp_path: Path) -> None:
+    """The pods come from a file, what runs on each node from the cluster."""
+    node = next(node for node in space.items("nodes") if not node["spec"].get("taints"))
+    at = {"kubernetes.io/hostname": node["metadata"]["labels"]["kubernetes.io/hostname"]}
+    cpu = amount("cpu", node["status"]["allocatable"]["cpu"])
+
+    def taking(percent: int, **fields: object) -> dict[str, Any]:
+        requests = {"requests": {"cpu": f"{cpu * percent // 100}m"}}
+        container = {"name": "main", "image": "example.invalid/none", "resources": requests}
+        return {"containers": [container], **fields}
+
+    agents = workload("DaemonSet", "agents", template(**taking(30, nodeSelector=at)))
+    pair = taking(40, restartPolicy="Never")
+    pods = {"parallelism": 2, "completions": 2, "template": template(labels=of("pair"), **pair)}
+    job = an_object("batch/v1", "Job", "pair", pods)
+    (tmp_path / "pods.yaml").write_text(json.dumps(job))
+    (tmp_path / "old.yaml").write_text(policy("pair", "pair", "defaults: {labels: {a: b}}"))
+    pinned = f"overrides: {{nodeSelector: {json.dumps(at)}}}"
+    (tmp_path / "new.yaml").write_text(policy("pair", "pair", pinned))
+    sets = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    words = ("diff", *sets, "--pods", tmp_path / "pods.yaml", "--nodes", "cluster")
+    assert "run at one time" not in space.ask(*words).stdout
+    space.create(agents)
+    mentions(space.ask(*words).stdout, "at most 1 of 2 run at one time")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
@@ -250,6 +252,28 @@ async def test_an_answer_that_is_not_a_namespace_is_refused(tmp_path: Path) -> N
     async with watched(tmp_path, live) as (_, namespaces):
         with pytest.raises(NotSynced, match="something else"):
             await namespaces.labels("fresh")
+
+
+async def test_a_caller_that_gets_no_labels_is_freed_at_once(tmp_path: Path) -> None:
+    """A review has megabytes, and a collection of garbage may be long in coming."""
+    callers: list[weakref.ref[set[str]]] = []
+
+    async def live(_: Request, answer: Answer) -> None:
+        await answer.json({"kind": "Status"}, status=404)
+
+    async def ask(namespaces: Namespaces) -> None:
+        review = {"large"}
+        callers.append(weakref.ref(review))
+        await namespaces.live("fresh")
+
+    async with watched(tmp_path, live) as (_, namespaces):
+        gc.disable()
+        try:
+            with suppress(NotSynced):
+                await ask(namespaces)
+            assert [caller() for caller in callers] == [None]
+        finally:
+            gc.enable()
 
 
 def test_one_that_is_not_there_is_named_with_what_lists_them(

@@ -77,7 +77,10 @@ def test_what_is_named_is_what_is_in_the_way(pod: Json, node: Json) -> None:
 
 
 @settings(max_examples=examples(200), deadline=None)
-@given(strategies.pods(), st.lists(strategies.nodes(), max_size=6))
+@given(
+    strategies.pods(),
+    st.lists(strategies.nodes(), max_size=6, unique_by=lambda node: node["metadata"]["name"]),
+)
 def test_a_survey_counts_every_node_once(pod: Json, listed: list[Json]) -> None:
     """Each node either admits the pod or stands under one condition; most nodes come first."""
     placement, views = read_pod(pod), [nodes.parse_node(each) for each in listed]

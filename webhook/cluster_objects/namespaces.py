@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from webhook.api_paths import NAMESPACES, check_namespace
 from webhook.errors import ClusterError, InvalidName, NotSynced
@@ -28,6 +28,8 @@ _BELIEVED: Final = LONGEST_SILENCE + 15.0
 _FRESH: Final = 1.0
 # Minimum seconds between two reads of one namespace for callers that need a fresh one.
 _APART: Final = 0.5
+# A read in progress; its result is the labels, or why they are unknown.
+_Read: TypeAlias = "asyncio.Task[Mapping[str, str] | str]"
 # Maximum live reads per second in total, because any client may send forged reviews.
 _RATE: Final = 20.0
 _BURST: Final = 40
@@ -58,7 +60,7 @@ class Namespaces:
         self._clock = clock
         self._timeout = timeout
         # Reads in progress, or answered less than _FRESH seconds ago; each with its start time.
-        self._reads: dict[str, tuple[float, asyncio.Task[Mapping[str, str]]]] = {}
+        self._reads: dict[str, tuple[float, _Read]] = {}
         self._pace = Pace(_RATE, _BURST)
 
     def peek(self, name: str) -> Mapping[str, str] | None:
@@ -97,9 +99,12 @@ class Namespaces:
         if shared_read is None:
             shared_read = self._begin(name)
         # The cancellation of one request must not cancel the shared read.
-        return await asyncio.shield(shared_read[1])
+        labels = await asyncio.shield(shared_read[1])
+        if isinstance(labels, str):
+            raise NotSynced(labels)
+        return labels
 
-    def _begin(self, name: str) -> tuple[float, asyncio.Task[Mapping[str, str]]]:
+    def _begin(self, name: str) -> tuple[float, _Read]:
         now = self._clock()
         if not self._pace.passes(now):
             raise NotSynced(f"namespace {name}: too many namespaces are asked for at once")
@@ -108,17 +113,22 @@ class Namespaces:
         read.add_done_callback(lambda _: self._done(name, begun))
         return begun
 
-    async def _read(self, name: str) -> Mapping[str, str]:
+    async def _read(self, name: str) -> Mapping[str, str] | str:
+        """Return the labels, or why they are unknown.
+
+        An error would refer to the frames of the callers, which refer to this read: such a cycle
+        keeps each large review until the next collection of garbage.
+        """
         try:
             raw = await self._get(NAMESPACES.path_of(check_namespace(name)))
-        except InvalidName as error:
-            raise NotSynced(f"namespace {name!r}: no namespace can have that name") from error
+        except InvalidName:
+            return f"namespace {name!r}: no namespace can have that name"
         except ClusterError as error:
             if error.status == HTTPStatus.NOT_FOUND:
-                raise NotSynced(f"namespace {name}: the API server does not know it yet") from error
-            raise NotSynced(f"namespace {name}: its labels are unknown: {error}") from error
+                return f"namespace {name}: the API server does not know it yet"
+            return f"namespace {name}: its labels are unknown: {error}"
         if raw.get("kind") != "Namespace":
-            raise NotSynced(f"namespace {name}: the API server answered with something else")
+            return f"namespace {name}: the API server answered with something else"
         labels = labels_of(raw)
         self.cache.offer(name, labels, str(raw["metadata"].get("resourceVersion", "")))
         return labels
@@ -132,14 +142,15 @@ class Namespaces:
                 raise
             return await self._client.get(path, timeout=self._timeout / 2)
 
-    def _done(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
+    def _done(self, name: str, read: tuple[float, _Read]) -> None:
         # Retrieve the exception, or asyncio reports it if all callers were cancelled.
-        if read[1].cancelled() or read[1].exception() is not None:
+        task = read[1]
+        if task.cancelled() or task.exception() is not None or isinstance(task.result(), str):
             self._forget(name, read)
         else:
             asyncio.get_running_loop().call_later(_FRESH, self._forget, name, read)
 
-    def _forget(self, name: str, read: tuple[float, asyncio.Task[Mapping[str, str]]]) -> None:
+    def _forget(self, name: str, read: tuple[float, _Read]) -> None:
         if self._reads.get(name) is read:
             del self._reads[name]
 

@@ -227,7 +227,7 @@ class Reconciler:
                 self._known.memory.forget(stored.uid, settled)
             raise
         self._known.memory.forget(stored.uid, settled)
-        if outcome.status.ended or outcome.status.phase == "Suspended":
+        if outcome.status.ended or outcome.status.stopped:
             self._known.memory.forget_unwatched(stored.uid)
         if written:
             self._known.memory.plan(stored.uid, outcome.planned)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from webhook.policy.load import Loaded
     from webhook.policy.policy_set import PolicySet
     from webhook.sources.table import SourceTable
+    from webhook.workloads.object import Object
 
 _PODS: Final = CollectionPath("v1", "pods")
 _ON_NODES: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -98,15 +99,23 @@ def _unread(what: str) -> str:
     return f"you may not read {what}: conditions that depend on them are unknown"
 
 
+async def read_daemon_sets(client: Client, notes: list[str]) -> list[Object]:
+    """Return the cluster's DaemonSets; a note is added if they may not be listed.
+
+    Raises ClusterError.
+    """
+    made = await _listed(client, CollectionPath("apps/v1", "daemonsets"))
+    if made is None:
+        notes.append("you may not list daemonsets: room for pods counts the nodes without theirs")
+    return [from_answer("apps/v1", "DaemonSet", manifest) for manifest in made or ()]
+
+
 async def read_beside(client: Client, notes: list[str], sources: SourceTable) -> PluginInputs:
     """Return what runs on the nodes beside a pod: DaemonSets, and what pods request of each node.
 
     What may not be read is unknown, and added to `notes`. Raises ClusterError.
     """
-    made = await _listed(client, CollectionPath("apps/v1", "daemonsets"))
-    if made is None:
-        notes.append("you may not list daemonsets: room for pods counts the nodes without theirs")
-    daemon_sets = [from_answer("apps/v1", "DaemonSet", manifest) for manifest in made or ()]
+    daemon_sets = await read_daemon_sets(client, notes)
     by_node: dict[str, dict[str, int]] = {}
     by_run: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
     count = 0

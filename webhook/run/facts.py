@@ -265,8 +265,7 @@ def _find_absent(
     if not absent:
         return absences
     places = recorded_places(before, absent)
-    # Then no pod is planned: earlier ones are left.
-    suspended = run.status.phase == "Suspended"
+    stopped = run.status.stopped
     deleted = {
         pod.index: pod
         for pod in observed.gone
@@ -274,7 +273,7 @@ def _find_absent(
     }
     for index in sorted(absent):
         name = run.pod_name(role, index)
-        if index not in active and name in observed.uncreated and not suspended:
+        if index not in active and name in observed.uncreated and not stopped:
             absences.uncreated.add(index)
         elif name not in observed.absent:
             absences.missing.add(index)
@@ -292,7 +291,7 @@ def _find_absent(
             failure = classify_unseen(pod, _last_health(place, observed))
             down = DownReplica(role, index, name, failure, pod, place.capacity_class)
             absences.down.append(down)
-        elif not suspended:
+        elif not stopped:
             absences.unsure.add(index)
     return absences
 

@@ -29,7 +29,7 @@ def pods_to_read(run: Run, facts: Mapping[str, RoleFacts], observed: Observed) -
         for role, role_facts in facts.items()
         for index in role_facts.missing
     )
-    if run.status.phase != "Suspended":
+    if not run.status.stopped:
         return missing | observed.unknown
     return frozenset() if _waits_to_look(missing, observed) else missing
 
@@ -37,8 +37,8 @@ def pods_to_read(run: Run, facts: Mapping[str, RoleFacts], observed: Observed) -
 def pods_without_watch(
     run: Run, facts: Mapping[str, RoleFacts], observed: Observed
 ) -> frozenset[str]:
-    """Return the names of pods to read before a run that has begun ends or is suspended."""
-    if not run.status.begun or run.status.phase == "Suspended":
+    """Return the names of pods to read before a run that has begun ends or stops."""
+    if not run.status.begun or run.status.stopped:
         return frozenset()
     return frozenset(
         name

@@ -128,11 +128,16 @@ class _Replicas(NamedTuple):
     leads: bool
 
     @property
+    def is_finishing(self) -> bool:
+        """Whether a replica of an elastic run has finished: no other is created."""
+        return self.least is not None and self.finished > 0
+
+    @property
     def goes_on(self) -> bool:
         """Whether an elastic run works with the replicas that run."""
         if self.least is None or not self.running:
             return False
-        return self.finished > 0 or (self.leads and self.running >= self.least)
+        return self.is_finishing or (self.leads and self.running >= self.least)
 
 
 def _count_replicas(spec: RunSpec, facts: Mapping[str, RoleFacts]) -> _Replicas:
@@ -173,12 +178,19 @@ def _find_hindrances(
     facts: Mapping[str, RoleFacts], replicas: _Replicas, observed: Observed
 ) -> _Hindrances:
     pods, desired = replicas.pods, replicas.desired
+    lost_pods = [
+        lost
+        for role in facts.values()
+        for index, lost in role.lost.items()
+        # Nothing replaces the others once a replica of an elastic run has finished.
+        if index in role.alive or not replicas.is_finishing
+    ]
     unscheduled = unschedulable(pods, desired)
     if unscheduled:
         prospects = _room(replicas, observed) + _prospects_of_waiting(facts, observed)
         unscheduled = unscheduled._replace(message=unscheduled.message + prospects)
     return _Hindrances(
-        on_lost_nodes([lost for role in facts.values() for lost in role.lost.values()], desired),
+        on_lost_nodes(lost_pods, desired),
         refused_creations(observed.refusals),
         unscheduled,
         waiting_containers(pods, desired),

@@ -107,7 +107,8 @@ def reconcile(
     observed = replace(observed, waited=gang.waits_of(run.status))
     counted = count_down(run, facts, observed, now, terms, gate)
     end = find_verdict(run, facts, counted, now, may_run=gate.open)
-    stops = end or run.spec.suspend or not gate.open
+    start = gang.decide_start(run, facts, counted, observed, now)
+    stops = end or run.spec.suspend or not (gate.open and start.open)
     if stops and (unwatched := pods_without_watch(run, facts, observed)):
         return Outcome(run.status, look_up=unwatched)
     if end:
@@ -115,7 +116,6 @@ def reconcile(
     elif run.spec.suspend or not gate.open:
         outcome = _reconcile_suspended(run, facts, counted, observed, now, terms, gate)
     else:
-        start = gang.decide_start(run, facts, counted, observed, now)
         do = _reconcile_active if start.open else _reconcile_waiting
         outcome = do(run, facts, counted, needs, observed, now, terms, start)
     if not end:
@@ -303,7 +303,8 @@ def _reconcile_waiting(
     if start.gives_way:
         roles = _stop_roles(run, facts, counted, restarts=True)
     roles = {
-        role: status.model_copy(update={"creating_indexes": ""}) for role, status in roles.items()
+        role: with_left(role_status, facts[role], keeps=facts[role].succeeded)
+        for role, role_status in roles.items()
     }
     status = update_totals(run, roles, counted, now).model_copy(update={"gang": start.status})
     message = start.message
@@ -413,13 +414,13 @@ def _seconds_until_looks(
 def _newly_planned(run: Run, steps: Steps, roles: Mapping[str, RoleStatus]) -> frozenset[str]:
     """Return the names of the pods that the status plans, without those that it had planned.
 
-    If a role begins again, those of earlier pods are planned again. In a suspended run they are
-    not planned.
+    If a role begins again, those of earlier pods are planned again. In a run that has stopped they
+    are not planned.
     """
     pod_names = set()
     for role, planned in steps.planned.items():
         before = run.role_status(role)
-        same = pod_number(before) == pod_number(roles[role]) and run.status.phase != "Suspended"
+        same = pod_number(before) == pod_number(roles[role]) and not run.status.stopped
         new = planned - parse_intervals(before.creating_indexes) if same else planned
         pod_names |= {run.pod_name(role, index) for index in new}
     return frozenset(pod_names)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from webhook.api_paths import CollectionPath
 from webhook.errors import ClusterError, PassOver
@@ -49,6 +49,15 @@ K = TypeVar("K", bound="Hashable")
 F = TypeVar("F")
 
 
+class _Unknown(NamedTuple):
+    """Why a fact is unknown.
+
+    A shared error would refer to the frames of its callers, and keep their reviews.
+    """
+
+    why: str
+
+
 class _Facts(Generic[K, F]):
     """Facts that are read once. Concurrent callers for one key share a read.
 
@@ -59,10 +68,10 @@ class _Facts(Generic[K, F]):
         self._clock = clock
         self._pace = pace
         # By key: when the answer ends, and the answer.
-        self._known: Recent[K, tuple[float, F | ClusterError]] = Recent(
+        self._known: Recent[K, tuple[float, F | _Unknown]] = Recent(
             _CACHED_OBJECTS, _MOST_CHARACTERS
         )
-        self._reads: dict[K, asyncio.Task[F]] = {}
+        self._reads: dict[K, asyncio.Task[F | _Unknown]] = {}
 
     async def fact(
         self,
@@ -73,36 +82,44 @@ class _Facts(Generic[K, F]):
         """Return the fact. `read` returns it with the seconds for which it holds; it is called if
         `may_read` and the pace allow it. Raises ClusterError.
         """
+        answer = await self._answer(key, read, may_read)
+        if isinstance(answer, _Unknown):
+            raise ClusterError(answer.why)
+        return answer
+
+    async def _answer(
+        self,
+        key: K,
+        read: Callable[[], Awaitable[tuple[F, float]]],
+        may_read: Callable[[], bool],
+    ) -> F | _Unknown:
         now, entry = self._clock(), self._known.get(key)
         if entry and now < entry[0]:
-            if isinstance(entry[1], ClusterError):
-                raise entry[1]
             return entry[1]
         task = self._reads.get(key)
         if task is None:
             if not (may_read() and self._pace.passes(now)):
-                raise ClusterError("too many objects are asked for at once")
+                return _Unknown("too many objects are asked for at once")
             task = self._reads[key] = asyncio.create_task(self._read(key, read))
             # Retrieve the exception, or asyncio reports it if all callers were cancelled.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         # The cancellation of one request must not cancel the shared read.
         return await asyncio.shield(task)
 
-    async def _read(self, key: K, read: Callable[[], Awaitable[tuple[F, float]]]) -> F:
+    async def _read(self, key: K, read: Callable[[], Awaitable[tuple[F, float]]]) -> F | _Unknown:
+        answer: F | _Unknown
         try:
             async with asyncio.timeout(_READ_TIMEOUT_SECONDS):
-                fact, seconds = await read()
+                answer, seconds = await read()
         except (ClusterError, TimeoutError) as error:
-            failure = ClusterError(str(error) or f"no answer in {_READ_TIMEOUT_SECONDS} s")
-            self._put(key, _FAILURE_KEPT_SECONDS, failure)
-            raise failure from error
-        else:
-            self._put(key, seconds, fact)
-            return fact
+            answer = _Unknown(str(error) or f"no answer in {_READ_TIMEOUT_SECONDS} s")
+            seconds = _FAILURE_KEPT_SECONDS
         finally:
             del self._reads[key]
+        self._put(key, seconds, answer)
+        return answer
 
-    def _put(self, key: K, seconds: float, fact: F | ClusterError) -> None:
+    def _put(self, key: K, seconds: float, fact: F | _Unknown) -> None:
         self._known.put(key, (self._clock() + seconds, fact), len(repr((key, fact))))
 
 

@@ -20,7 +20,7 @@ from webhook.placement.daemon import on_node, template_nodes
 from webhook.placement.pod import parse_pod
 from webhook.progress import Progress
 from webhook.questions.class_history import history_of
-from webhook.questions.cluster_surroundings import read_policies, read_world
+from webhook.questions.cluster_surroundings import read_daemon_sets, read_policies, read_world
 from webhook.questions.decisions import (
     ignored_fallbacks,
     miscounted,
@@ -137,6 +137,9 @@ async def _with_cluster(client: Client, question: Question) -> tuple[PolicySet, 
     within = [question.namespace] if question.namespace and not question.pods else []
     nodes = await node_list(client, CLUSTER)
     cluster_world = await read_world(client, new, within, nodes, unknown)
+    # Both sets have the same room now: a change is of what the nodes can hold at all.
+    plugins = cluster_world.plugins._replace(daemon_sets=await read_daemon_sets(client, notes))
+    cluster_world = replace(cluster_world, plugins=plugins)
     if nothing := nothing_sent(cluster_world.configuration):
         # Without a webhook, the comparison shows what it would do.
         cluster_world = replace(cluster_world, configuration=None)

@@ -419,6 +419,14 @@ class RunStatus(Reported):
         return self.gang is not None and self.gang.state == "Starting"
 
     @property
+    def stopped(self) -> bool:
+        """Whether no pod is planned: the run is suspended, or waits to start all at once.
+
+        Its `creating_indexes` are then those of pods that are not known to be gone.
+        """
+        return self.phase == "Suspended" or (self.gang is not None and self.gang.state == "Waiting")
+
+    @property
     def held(self) -> bool:
         """Whether phase and counts may be old, because the controller does not understand the run.
 
