@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hypothesis import given
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from webhook.cli.demo.show import DATA
 from webhook.errors import InvalidDocuments
 from webhook.evaluation.answer import answer_of, word_of
@@ -155,7 +157,12 @@ def described(offline: Offline, kept: KeptDecisions | None) -> tuple[list[object
     return rows, problems
 
 
+@pytest.mark.property
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(OBJECTS), max_size=6, unique=True), EDITS)
+@example(OBJECTS, [("variant", VARIANTS[1]), ("variant", "# None."), ("policies", OTHERS[-1])])
+@example(OBJECTS, [("variant", VARIANTS[4]), ("policies", EXCEPTION), ("objects", OBJECTS[-4])])
+@example(OBJECTS, [("nodes", NODES[1]), ("variant", VARIANTS[3]), ("policies", OTHERS[0])])
 def test_a_kept_answer_is_the_answer(objects: list[str], edits: list[tuple[str, str]]) -> None:
     """Whatever changes from one question to the next, in policies, objects and nodes."""
     kept, compiler = KeptDecisions(), Compiler()
@@ -181,6 +188,8 @@ def test_a_kept_answer_is_the_answer(objects: list[str], edits: list[tuple[str, 
             assert described(offline, kept) == described(offline, None)
 
 
+@pytest.mark.property
+@settings(max_examples=examples(300))
 @given(
     st.lists(
         st.lists(st.sampled_from([*SHIPPED, *VARIANTS, *OTHERS]), max_size=6),

@@ -26,8 +26,8 @@ _PODS: Final = "# Put here what makes pods: a Run, a Job, a Pod or another workl
 _FILES: Final = click.Path(exists=True, path_type=Path)
 _FALLBACK: Final = (
     "A browser that does not find this name, such as Safari, needs 127.0.0.1 in its place. Then it"
-    " sends the way in to every server on 127.0.0.1 that it opens, also to those of other users of"
-    " this machine."
+    " sends the cookie of these pages to each server on 127.0.0.1 that you open, also to those of"
+    " other users of this machine."
 )
 
 
