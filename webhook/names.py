@@ -138,6 +138,8 @@ POLICY_KIND: Final = "PlacementPolicy"
 PLACEMENT_POLICIES: Final = "placementpolicies"
 CLASS_KIND: Final = "CapacityClass"
 CAPACITY_CLASSES: Final = "capacityclasses"
+# A team's own defaults, in its namespace. Read from files only.
+TEAM_KIND: Final = "NamespacedPlacementPolicy"
 # The resource of exceptions, which set policies aside for pods until a given time; cluster-scoped.
 EXCEPTION_KIND: Final = "PlacementException"
 PLACEMENT_EXCEPTIONS: Final = "placementexceptions"

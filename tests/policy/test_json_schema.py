@@ -25,7 +25,11 @@ from webhook.run.run_documents import read_runs
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
-SOURCES = sorted((ROOT / "webhook" / "sources").glob("*.yaml"))
+# Documents of kinds that no cluster has, or that ship.
+SOURCES = [
+    Path(__file__).parent / "team-policy.yaml",
+    *sorted((ROOT / "webhook" / "sources").glob("*.yaml")),
+]
 SCHEMAS: dict[str, Json] = {**{name: schema(name) for name in names()}, "run": run.schema()}
 PAGES = {**pages(), "run.md": run.page()}
 

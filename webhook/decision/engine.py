@@ -152,7 +152,33 @@ def _enforce(
     matched: tuple[int, ...],
     aside: SetAside,
 ) -> Evaluation:
-    """Apply the policies at these positions, all of which match, and no others."""
+    """Apply the policies at these positions, all of which match, and no others.
+
+    A pod is admitted or rejected as without teams' policies: if it is rejected with them, they do
+    not apply.
+    """
+    evaluation = _apply(received, policies, cluster, matched, aside)
+    teams = [at for at in matched if policies.policies[at].team] if evaluation.rejections else ()
+    if not teams:
+        return evaluation
+    others = tuple([at for at in matched if at not in teams])
+    without = _apply(received, policies, cluster, others, aside)
+    if without.merged is None or without.rejections:
+        return without
+    what = "left out: with it, the pod would be rejected"
+    warnings = [warning(f"policy {policies.policies[at].name}: {what}") for at in teams]
+    merged = without.merged._replace(warnings=[*without.merged.warnings, *warnings])
+    return without._replace(merged=merged)
+
+
+def _apply(
+    received: ReceivedPod,
+    policies: PolicySet,
+    cluster: Cluster,
+    matched: tuple[int, ...],
+    aside: SetAside,
+) -> Evaluation:
+    """Apply the policies at these positions."""
     placement, arrival = received.original, received.arrival
     if received.keeps and not matched:
         return Evaluation("left-alone", placement, received.keeps, aside=aside)
@@ -262,8 +288,11 @@ def _build_decision(received: ReceivedPod, evaluation: Evaluation, policies: Pol
             if left_out := _left_out(received, merged):
                 content["leftOut"] = left_out
         if received.arrival.sampled:
-            content["turns"] = sorted(policies.turns(received.replica.replicas))
-        text = stamp.write_stamp(content, policies.hash, aside.by_name)
+            content["turns"] = sorted(
+                policies.turns(received.replica.replicas, received.arrival.namespace)
+            )
+        set_hash = policies.hash_in(received.arrival.namespace)
+        text = stamp.write_stamp(content, set_hash, aside.by_name)
         annotations = {**placement.annotations, names.PLACEMENT: text}
         if received.arrival.history is None and annotations.pop(names.HISTORY, None) is not None:
             what = "removed; only Fairlead's controller may write it"

@@ -150,7 +150,7 @@ def evaluate_template(
             of_set = template.selector is not None and template.selector.first is not None
             first = index if identity.replica_index is None else identity.replica_index
             if of_set or identity.replica_index is not None:
-                for at in policies.turns(identity.replicas):
+                for at in policies.turns(identity.replicas, namespace):
                     yield at - first + index
 
     for index, more in template.sample(turns):

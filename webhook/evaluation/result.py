@@ -83,14 +83,17 @@ class PolicyAnswer(_Model):
 def answers(evaluation: Evaluation) -> list[PolicyAnswer]:
     """Return the answer of every policy, in their order, those that match first.
 
-    Empty for pods without a run, and for pods that are not sent to the webhook.
+    Of teams' policies, only those of the pod's namespace. Empty for pods without a run, and for
+    pods that are not sent to the webhook.
     """
     decision, arrival, policies = evaluation.decision, evaluation.arrival, evaluation.world.policies
     if decision.identity is None or decision.result == "not-sent":
         return []
     subject = subject_of(arrival, pods.parse_pod(arrival.pod), decision.identity, policies)
     every = [
-        _answer(at, decision, arrival, subject, policies) for at in range(len(policies.policies))
+        _answer(at, decision, arrival, subject, policies)
+        for at, policy in enumerate(policies.policies)
+        if policy.team in ("", arrival.namespace)
     ]
     return sorted(every, key=lambda answer: _ORDER.index(answer.answer))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
+from webhook.errors import NotExported
 from webhook.exported import cel
 from webhook.placement.placement_setting import PARTS, PlacementSetting
 from webhook.placement.split import needs_replicas
@@ -66,10 +67,17 @@ def placed_of(
 ) -> tuple[Placed, list[str]]:
     """Return the set of these policy files by name, and the names of its policies under Audit.
 
-    Raises InvalidDocuments.
+    Raises InvalidDocuments, and NotExported for policies of teams.
     """
     read = policy_documents.parse(files)
     policies = compiled(read).policies
+    if policies.of_teams:
+        spaces = ", ".join(policies.of_teams)
+        what = (
+            f"policies of teams (namespace {spaces}): what they may not set depends on all other "
+            "policies of a pod; leave them out, or serve them by the webhook"
+        )
+        raise NotExported([what])
     models = {d.model.name: d.model for d in read.documents if isinstance(d.model, PlacementPolicy)}
     enforced = [
         Enforced(

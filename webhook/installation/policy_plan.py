@@ -29,6 +29,7 @@ from webhook.installation.policy_files import (
 from webhook.judgement import set_judgement
 from webhook.judgement.set_judgement import load_objects
 from webhook.policy import policy_documents
+from webhook.policy.team_policies import of_team
 from webhook.server.folder import is_policy_file
 from webhook.validating import POLICIES as JUDGING
 
@@ -52,7 +53,13 @@ def of_files(files: Mapping[str, bytes]) -> list[Json]:
 
     An object has the fields that are written, without default values.
     """
-    return [_object(document.model) for document in policy_documents.parse(files).sound()]
+    documents = policy_documents.parse(files).sound()
+    of_teams = (
+        "is read from files only: an installation does not write policies of teams; remove it"
+    )
+    if wrong := [d.finding(("kind",), of_teams) for d in documents if of_team(d)]:
+        raise InvalidDocuments(wrong)
+    return [_object(document.model) for document in documents]
 
 
 def of_key(key: Key) -> bool:

@@ -1,9 +1,9 @@
 """Fold the settings of several policies into one bundle.
 
 Requirements come first, then overrides, then defaults; within each, policies are ordered by
-priority, then name. If two set one key, the first wins. A setting that leaves no node together with
-earlier ones is dropped. Requirements are never dropped: if two contradict each other, the bundle
-rejects every pod.
+priority, then name. Defaults of teams' policies come before other defaults. If two set one key, the
+first wins. A setting that leaves no node together with earlier ones is dropped. Requirements are
+never dropped: if two contradict each other, the bundle rejects every pod.
 
 If a pod's own selector comes before overrides (`placement.kueue`), it is added between requirements
 and overrides, so that overrides which leave no node with it are dropped. Then it is removed again,
@@ -12,20 +12,24 @@ because the pod has it.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from webhook.placement import node_affinity
 from webhook.placement.bundle import Bundle, Demand
 from webhook.placement.capacity_setting import CapacitySetting
+from webhook.placement.label_values import listed_values
 from webhook.placement.namespace_setting import NamespaceSetting
 from webhook.placement.placement_setting import PARTS
 from webhook.placement.settings import (
+    AllowedSetting,
     MemberSetting,
     RequiredSetting,
     TolerationSetting,
+    ValuesSetting,
     is_selector,
 )
-from webhook.placement.tolerations import NO_EXECUTE, normal
+from webhook.placement.tolerations import NO_EXECUTE, normal, pattern_of
 from webhook.placement.trace import Ledger, Outcome, warning
 
 if TYPE_CHECKING:
@@ -53,12 +57,16 @@ def fold(
     for part in PARTS:
         if part == "overrides":
             folding.add_with_node([setting for setting in ahead if setting.key in restricted])
-        for setting in settings:
+        for setting in sorted(settings, key=_of_others):
             if setting.part == part:
                 folding.take(setting)
         if part == "overrides":
             folding.withdraw()
     return folding.bundle(tuple(policies), tuple(settings))
+
+
+def _of_others(setting: PlacementSetting) -> bool:
+    return not setting.of_team
 
 
 class _Folding:
@@ -90,8 +98,36 @@ class _Folding:
         rival = self._rival(setting)
         if rival is not None and not (self._is_ahead(rival) and setting.agrees(rival)):
             self._lose(setting, rival)
+        elif setting.of_team and (rule := self._forbidding(setting)):
+            why = f"policy {rule.policy} ({rule.written}) does not allow it"
+            self.ledger.note(setting, "dropped", why)
+            self._warn(setting, f" dropped: {why}")
         elif self._can_be_met(setting):
             self.standing.append(setting)
+
+    def _forbidding(self, setting: PlacementSetting) -> PlacementSetting | None:
+        """Return a requirement by which the pod's author could not have written the setting.
+
+        What a team's policy adds would be judged as the author's if the pod were sent again.
+        """
+        given = [
+            pattern_of(toleration)
+            for other in self.standing
+            if not other.is_default
+            for toleration in other.tolerated
+        ]
+        for rule in self.standing:
+            if isinstance(rule, AllowedSetting):
+                patterns = (*rule.patterns, *given)
+                if not all(any(p.allows(t) for p in patterns) for t in setting.tolerated):
+                    return rule
+            elif isinstance(rule, ValuesSetting) and rule.name == "nodeSelector":
+                values = chain.from_iterable(
+                    listed_values(term, rule.key) for term in setting.node_terms or ()
+                )
+                if not {*values} <= {*rule.values}:
+                    return rule
+        return None
 
     def _take_missing(self, setting: NamespaceSetting) -> None:
         """Take a setting without a value. One that loses whatever its value is has no effect."""
@@ -126,6 +162,8 @@ class _Folding:
         if rival.if_null and not setting.if_null:
             says += " where the pod has nothing in the field (IsNull)"
         self.ledger.note(setting, outcome, f"policy {rival.policy} ({rival.part}) {says}")
+        if setting.of_team and outcome == "lost" and not rival.of_team:
+            self._warn(setting, f" dropped: policy {rival.policy} ({rival.part}) {says}")
 
     def _contradict(
         self, setting: PlacementSetting, others: Sequence[PlacementSetting], reason: str = ""

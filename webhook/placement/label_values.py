@@ -8,12 +8,13 @@ Lt need a label that parses as an int64.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from webhook.placement.shapes import Requirement
+    from webhook.placement.shapes import Requirement, Term
 
 LIST_OPERATORS = ("In", "NotIn")
 BARE_OPERATORS = ("Exists", "DoesNotExist")
@@ -148,3 +149,11 @@ def negated(requirement: Requirement) -> Requirement:
     if requirement.get("values"):
         result["values"] = requirement["values"]
     return result
+
+
+def listed_values(term: Term, key: str) -> list[str]:
+    """Return the values of a label that a term lists and allows."""
+    group = [r for r in term.get("matchExpressions") or () if r.get("key") == key]
+    listed = [r.get("values") or () for r in group if r.get("operator") == "In"]
+    values = dict.fromkeys(chain.from_iterable(listed))
+    return [value for value in values if all(holds(r, value) for r in group)]

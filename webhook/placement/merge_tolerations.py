@@ -65,13 +65,11 @@ def allowed(
     """Return the pod without the tolerations that requirements take away; others reject it.
 
     What policies add is allowed, so that a pod which they have placed may be sent again, and what
-    plugins and controllers add. A class for which the author asks adds tolerations by the author's
-    word.
+    plugins and controllers add. A team's policy adds only what a pod's author could have. A class
+    for which the author asks adds tolerations by the author's word.
     """
-    added = [setting.toleration for setting in bundle.of(TolerationSetting)]
-    for capacity in bundle.of(CapacitySetting):
-        added += capacity.tolerated
-    given = [pattern_of(toleration) for toleration in added]
+    adding = (*bundle.of(TolerationSetting), *bundle.of(CapacitySetting))
+    given = [pattern_of(t) for setting in adding if not setting.of_team for t in setting.tolerated]
     not_own = plugin_tolerations.added(context.facts)
 
     def others(tolerations: Sequence[Toleration], setting: AllowedSetting) -> list[Toleration]:

@@ -67,8 +67,10 @@ def _set_by_policies(setting: ValuesSetting, bundle: Bundle) -> Iterator[str]:
             yield str(scalar.value)
     if setting.key:
         for node_setting in bundle.on_nodes:
+            if node_setting.of_team:
+                continue
             for term in node_setting.node_terms or ():
-                yield from _listed(term, setting.key)
+                yield from label_values.listed_values(term, setting.key)
 
 
 def _choices(
@@ -88,16 +90,8 @@ def _choices(
     if setting.key in pod.node_selector:
         yield _Choice(pod.node_selector[setting.key], f"{setting.judged} is")
         return
-    by_term = [_listed(term, setting.key) for term in terms]
+    by_term = [label_values.listed_values(term, setting.key) for term in terms]
     says = all(by_term)
     for value in chain.from_iterable(by_term):
         if says or value not in setting.values:
             yield _Choice(value, f"affinity allows {setting.key}")
-
-
-def _listed(term: Term, key: str) -> list[str]:
-    """Return the values of a label that a term lists and allows."""
-    group = [r for r in term.get("matchExpressions") or () if r.get("key") == key]
-    listed = [r.get("values") or () for r in group if r.get("operator") == "In"]
-    values = dict.fromkeys(chain.from_iterable(listed))
-    return [value for value in values if all(label_values.holds(r, value) for r in group)]

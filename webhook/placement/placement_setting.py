@@ -55,6 +55,11 @@ class PlacementSetting:
     def row(self) -> Field:
         return field_of(self.field)
 
+    @cached_property
+    def of_team(self) -> bool:
+        """Whether it is of a team's policy, whose name has the namespace: team-a/gpu-pool."""
+        return "/" in self.policy
+
     @property
     def written(self) -> str:
         """The field as messages name it, below its part."""

@@ -11,7 +11,12 @@ from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Caution, Kind
 from webhook.policy.match_model import Match
 from webhook.policy.matched_pods import MatchedPods, unmatchable
-from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.model import (
+    CapacityClass,
+    NamespacedPlacementPolicy,
+    PlacementException,
+    PlacementPolicy,
+)
 from webhook.policy.subject import ADDED_VOLUME
 from webhook.strict import Strict, guess, quoted
 
@@ -58,6 +63,12 @@ def cautions(document: PolicyDocument) -> Iterator[Caution]:
             yield from _block(block, ("spec", "exclude", at))
         yield from _unmatched(spec)
         yield from _forgotten_claims(spec)
+    elif isinstance(document, NamespacedPlacementPolicy):
+        yield from _placement(document.spec.defaults, ("spec", "defaults"))
+        yield from _empty(document.spec.defaults, ("spec", "defaults"))
+        if document.spec.match is not None:
+            yield from _block(document.spec.match, ("spec", "match"))
+        yield from _unmatched(document.policy.spec)
     elif isinstance(document, CapacityClass):
         yield from _capacity_class(document)
     elif isinstance(document, PlacementException):

@@ -114,6 +114,8 @@ def feasibility(
     for name in sorted(policies.classes):
         judging.capacity_class(policies.classes[name])
     for policy in policies.policies:
+        if policy.team:
+            continue
         for share, settings in enumerate(policy.variants):
             part = f"split[{share}]" if policy.shares else ""
             judging.policy(_PolicySettings(policy.name, settings, part, policy.enforced))

@@ -33,6 +33,7 @@ class Kind(StrEnum):
     REFUSED_PODS = "refused-pods"  # the API server refuses pods that get a setting
     WRITES_MARK = "writes-mark"  # a label that only later versions read as a mark
     SHIPS_ALREADY = "ships-already"  # a source that is one of Fairlead's own, perhaps of late
+    INERT = "inert"  # a team's policy that has no effect
     TOO_LARGE = "too-large"  # an object that the webhook refuses to write
     SAME_MARK = "same-mark"  # of two sources
     GENERAL_MARK = "general-mark"  # one that pods of other systems have, too

@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from webhook import names
 from webhook.errors import InvalidDocuments
-from webhook.names import CLASS_KIND, EXCEPTION_KIND, POLICY_KIND, SOURCE_KIND
+from webhook.names import CLASS_KIND, EXCEPTION_KIND, POLICY_KIND, SOURCE_KIND, TEAM_KIND
 from webhook.placement import capacity
 from webhook.placement.capacity import CapacityClass, InvalidClass
 from webhook.policy import compile as compiling
-from webhook.policy import policy_documents
+from webhook.policy import policy_documents, team_policies
 from webhook.policy.added_sources import source_faults, source_warnings, table_of
 from webhook.policy.conditions import FIELDS
 from webhook.policy.findings import Kind, path_text
-from webhook.policy.model import ALL, PlacementException, PlacementPolicy
+from webhook.policy.model import (
+    ALL,
+    NamespacedPlacementPolicy,
+    PlacementException,
+    PlacementPolicy,
+)
 from webhook.policy.model import CapacityClass as CapacityClassDocument
-from webhook.policy.policy_set import Compiler, PolicySet, content, hash_of
+from webhook.policy.policy_set import Compiler, PolicySet, hash_of
 from webhook.policy.selectors import compile_selector
 from webhook.strict import guess
 
@@ -61,20 +66,18 @@ def compiled(documents: Documents[PolicyDocument], compiler: Compiler | None = N
         raise InvalidDocuments(findings)
     good = [document.model for document in documents.documents]
     policies = [model for model in good if isinstance(model, PlacementPolicy)]
+    policies += team_policies.policies_of(documents.documents, findings)
     exceptions = [model for model in good if isinstance(model, PlacementException)]
     policy_set = PolicySet(
         policies,
         classes,
-        hash_of(document.derive(_content) for document in documents.documents),
+        hash_of(document.derive(team_policies.content_of) for document in documents.documents),
         exceptions,
         compiler,
         table_of(documents.documents),
+        team_policies.hashes(documents.documents),
     )
     return Loaded(policy_set, tuple(findings))
-
-
-def _content(document: Document) -> bytes:
-    return content(document.model)
 
 
 def judge_documents(
@@ -82,8 +85,11 @@ def judge_documents(
 ) -> tuple[dict[str, CapacityClass], list[Finding]]:
     """Return every class that compiles, by name, and all findings, ordered by place."""
     good = documents.documents
-    referring = [(document, document.derive(_references)) for document in good]
-    names_of_kinds = {references.key for _, references in referring}
+    every = [(document, document.derive(_references)) for document in good]
+    names_of_kinds = {references.key for _, references in every}
+    # What teams write is no error for others.
+    teams = [pair for pair in every if pair[1].key[0] == TEAM_KIND]
+    referring = [pair for pair in every if pair[1].key[0] != TEAM_KIND] if teams else every
     # Few of the documents: policies are looked at once, and not for each kind.
     of_kind: dict[str, list[Document]] = {}
     others = [(key, document) for document, (key, *_) in referring if key[0] != POLICY_KIND]
@@ -105,6 +111,7 @@ def judge_documents(
             *source_faults(sources),
             *source_warnings(sources),
             *written_and_read(referring, table_of(sources)),
+            *_without_effect(teams, referring, class_names),
             *unknown_policies(exceptions, {name for kind, name in named if kind == POLICY_KIND}),
         ]
     )
@@ -115,7 +122,7 @@ def collisions(documents: Sequence[Document]) -> Iterator[Finding]:
     """Report documents of one kind with the same name."""
     first: dict[tuple[str, str], Document] = {}
     for document in documents:
-        key = (document.model.kind, document.model.metadata.name)
+        key = (document.model.kind, document.model.name)
         other = first.setdefault(key, document)
         if other is not document:
             line, _ = other.locate(("metadata", "name"))
@@ -184,7 +191,7 @@ _Referring: TypeAlias = "tuple[Document, _References]"
 def _references(document: Document) -> _References:
     model = document.model
     return _References(
-        (model.kind, model.metadata.name),
+        (model.kind, model.name),
         [*model.class_names()] if isinstance(model, PlacementPolicy) else (),
         _selected(document),
         _written_keys(document),
@@ -199,6 +206,19 @@ def unknown_classes(
         for path, name in references.classes:
             if name not in class_names:
                 yield document.finding(path, _unknown(name, class_names), about=name)
+
+
+def _without_effect(
+    teams: Sequence[_Referring], others: Sequence[_Referring], class_names: Collection[str]
+) -> Iterator[Finding]:
+    """Report teams' policies without effect."""
+    written = {
+        team_policies.Written(field, key, document.model.name)
+        for document, references in (others if teams else ())
+        for _, field, key in references.written
+    }
+    selected = {id(document): references.selected for document, references in teams}
+    return team_policies.inert([document for document, _ in teams], class_names, written, selected)
 
 
 def unknown_policies(
@@ -276,7 +296,7 @@ def _selected(document: Document) -> Sequence[tuple[str, str, Path]]:
     """Return what the selectors of a policy or an exception read of pods: whether labels or
     annotations, the key, and the path."""
     model = document.model
-    if not isinstance(model, PlacementPolicy | PlacementException):
+    if not isinstance(model, PlacementPolicy | NamespacedPlacementPolicy | PlacementException):
         return ()
     excluded = model.spec.exclude if isinstance(model, PlacementPolicy) else []
     blocks: list[tuple[Path, object]] = [

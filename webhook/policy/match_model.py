@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
 from webhook import names
-from webhook.dns_names import MAX_LABEL, MAX_SUBDOMAIN
+from webhook.dns_names import LABEL, MAX_LABEL, MAX_SUBDOMAIN, is_label
 from webhook.frameworks.table import FRAMEWORKS
 from webhook.placement.quantity import InvalidQuantity, nanos
 from webhook.placement.schema.selectors import LabelSelector
@@ -70,6 +70,11 @@ def _enum(words: tuple[str, ...]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(words)})
 
 
+NamespaceName = Annotated[
+    str,
+    check(is_label, lambda text: f"{quoted(text)} is not the name of a namespace"),
+    WithJsonSchema({"type": "string", "pattern": f"^{LABEL}$", "maxLength": MAX_LABEL}),
+]
 NamespaceGlob = Annotated[
     str,
     check(

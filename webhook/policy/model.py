@@ -1,9 +1,10 @@
-"""The models of PlacementPolicy, CapacityClass and PlacementException.
+"""The models of policies, teams' policies, capacity classes and exceptions.
 
 One module, so that all documents of policies can be read in one place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
@@ -33,7 +34,7 @@ from webhook.placement.schema.syntax import (
 )
 from webhook.placement.split import Share
 from webhook.policy.findings import Path
-from webhook.policy.match_model import Match, NamespaceGlob
+from webhook.policy.match_model import Match, NamespaceGlob, NamespaceName
 from webhook.strict import Problem, Strict, check, distinct, optional, own_error, quoted
 
 PARTS: Final = ("defaults", "overrides", "requirements")
@@ -222,6 +223,101 @@ class PlacementPolicy(PolicyObject):
             }
             variants.append(self.model_copy(update={"spec": self.spec.model_copy(update=parts)}))
         return variants or [self]
+
+
+# The fields of a team's defaults.
+TEAM_FIELDS: Final = (
+    "nodeSelector",
+    "tolerations",
+    "affinity",
+    "topologySpreadConstraints",
+    "capacity",
+)
+
+
+class TeamMetadata(Metadata):
+    """The name and the namespace of a team's policy. Fields that the API server adds are accepted,
+    and not read."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "generateName": "give a name: policies of a namespace are ordered by name"
+    }
+
+    namespace: NamespaceName = Field(description="The namespace whose pods the policy is for.")
+
+
+class TeamMatch(Match):
+    """Conditions on a pod of the policy's namespace. All must hold; without conditions, the pods
+    of its every run match."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "namespaces": "the policy matches in its own namespace only; remove it"
+    }
+
+
+class TeamDefaults(Defaults):
+    """Values for what the pod leaves unset. The pod's own values win."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        name: f"a team's defaults have no such field, only {', '.join(TEAM_FIELDS)}; remove it"
+        for name in ("patchStrategy", "nodeName", *Defaults.outer_names())
+        if name not in TEAM_FIELDS
+    }
+
+
+class TeamPolicySpec(Strict):
+    """Which pods of its namespace a team's policy matches, and what it sets by default."""
+
+    description: str | None = optional("The purpose of the policy, in a sentence or two.")
+    match: TeamMatch | None = optional(
+        "The pods that the policy applies to. Without it, or if it is empty: the pods of every run "
+        "in the namespace."
+    )
+    defaults: TeamDefaults = Field(
+        description="Values for what the pod leaves unset. The pod's own values win, and so do "
+        "requirements and overrides of PlacementPolicies. They win over defaults of "
+        "PlacementPolicies."
+    )
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """No list is longer than the API server accepts."""
+        yield from crowded(dict(given), ())
+
+
+class NamespacedPlacementPolicy(PolicyObject):
+    """A team's policy: defaults for the pods of its own namespace."""
+
+    kind: Literal["NamespacedPlacementPolicy"] = Field(description="The kind of this document.")
+    metadata: TeamMetadata = Field(description="The policy's name and namespace.")
+    spec: TeamPolicySpec = Field(
+        description="The pods that the policy matches, and what it sets by default."
+    )
+
+    @property
+    def name(self) -> str:
+        """Its namespace and name: team-a/gpu-pool. No PlacementPolicy can have such a name."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @cached_property
+    def policy(self) -> PlacementPolicy:
+        """The same as a PlacementPolicy, for the pods of this namespace."""
+        namespaces = [self.metadata.namespace]
+        return PlacementPolicy.model_construct(
+            kind=names.POLICY_KIND,
+            metadata=Metadata.model_construct(name=self.name),
+            spec=PolicySpec.model_construct(
+                description=self.spec.description,
+                match=(self.spec.match or Match()).model_copy(update={"namespaces": namespaces}),
+                defaults=self.spec.defaults,
+            ),
+        )
+
+    @cached_property
+    def inert(self) -> PlacementPolicy:
+        """The same policy without effect."""
+        spec = self.policy.spec.model_copy(update={"defaults": None})
+        return self.policy.model_copy(update={"spec": spec})
 
 
 class Shape(Strict):

@@ -9,7 +9,12 @@ from webhook import names
 from webhook.policy import reader
 from webhook.policy.cautions import cautions
 from webhook.policy.document_parser import Forms, written_by_the_server
-from webhook.policy.model import CapacityClass, PlacementException, PlacementPolicy
+from webhook.policy.model import (
+    CapacityClass,
+    NamespacedPlacementPolicy,
+    PlacementException,
+    PlacementPolicy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +24,12 @@ if TYPE_CHECKING:
 
     Document: TypeAlias = reader.Document["PolicyDocument"]
 
-PolicyDocument: TypeAlias = "PlacementPolicy | CapacityClass | PlacementException | RunSource"
+PolicyDocument: TypeAlias = (
+    "PlacementPolicy | NamespacedPlacementPolicy | CapacityClass | PlacementException | RunSource"
+)
 _MODELS: Final[Mapping[str, type[PolicyDocument]]] = {
     names.POLICY_KIND: PlacementPolicy,
+    names.TEAM_KIND: NamespacedPlacementPolicy,
     names.CLASS_KIND: CapacityClass,
     names.EXCEPTION_KIND: PlacementException,
 }

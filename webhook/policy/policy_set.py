@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import orjson
@@ -60,6 +61,7 @@ class Variant(NamedTuple):
 
 
 _ONLY: Final = Variant()
+NO_HASHES: Final[Mapping[str, str]] = MappingProxyType({})
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[Variant, ...]]
 
 
@@ -90,6 +92,12 @@ class Policy:
     def order(self) -> tuple[int, str]:
         """The sort key of policies: higher priority first, then by name."""
         return -self.priority, self.name
+
+    @property
+    def team(self) -> str:
+        """The namespace of a team's policy; empty for others."""
+        namespace, slash, _ = self.name.partition("/")
+        return namespace if slash else ""
 
     @cached_property
     def is_varied(self) -> bool:
@@ -199,9 +207,11 @@ class Policy:
 
 
 class PolicySet:
-    """Policies in their order (priority, higher first, then name), their classes and exceptions.
+    """Policies in their order (priority, higher first, then name; then those of teams), their
+    classes and exceptions.
 
     `hash` is of the content alone: the same documents in any order and any files give the same.
+    `hashes` are those of `hash_in` by namespace, if there are teams' policies; "" for the others.
     `systems` has the operating system of each policy that names one, by position, `varied` the
     positions of policies with several variants. `sources` is the table of systems by which pods
     are recognized.
@@ -215,10 +225,13 @@ class PolicySet:
         exceptions: Sequence[PlacementException] = (),
         compiler: Compiler | None = None,
         sources: SourceTable = SHIPPED,
+        hashes: Mapping[str, str] = NO_HASHES,
     ) -> None:
         compiler = compiler or Compiler()
         classes = compiler.classes(classes)
         listed = sorted(compiler.policies(policies, classes), key=attrgetter("order"))
+        # Those of teams come last, so that the positions of the others do not depend on them.
+        listed.sort(key=attrgetter("team"))
         self.policies: tuple[Policy, ...] = tuple(listed)
         self.systems = _systems(self.policies)
         self.varied = _varied(self.policies)
@@ -226,10 +239,24 @@ class PolicySet:
         self.sources = sources
         self.exceptions = Exceptions(exceptions)
         self.hash = content_hash
+        self._hashes = hashes
         self._indexes = compiler.indexes
         self._matches_of_exceptions = [exception.spec.match for exception in exceptions]
         self._bundles: dict[_Key, Bundle] = {}
         self._trial: str | None = None
+
+    @cached_property
+    def of_teams(self) -> Mapping[str, tuple[int, ...]]:
+        """The positions of teams' policies by namespace; they come after all others."""
+        positions: dict[str, tuple[int, ...]] = {}
+        for at, policy in enumerate(self.policies):
+            if policy.team:
+                positions[policy.team] = (*positions.get(policy.team, ()), at)
+        return positions
+
+    def hash_in(self, namespace: str) -> str:
+        """Return the hash of what may decide on pods of a namespace."""
+        return self._hashes.get(namespace) or self._hashes.get("", self.hash)
 
     @cached_property
     def tested(self) -> Mapping[str, frozenset[object]]:
@@ -252,9 +279,9 @@ class PolicySet:
 
     @cached_property
     def _index(self) -> MovedIndex:
-        return self._indexes.index(
-            self.policies, lambda: [policy.wanted for policy in self.policies]
-        )
+        # Those of a team are few, and tried in their namespace alone.
+        shared = [policy for policy in self.policies if not policy.team]
+        return self._indexes.index(shared, lambda: [policy.wanted for policy in shared])
 
     def indexed(self) -> Self:
         """Return this set, ready for its first pod; it takes as long as to walk some ten times."""
@@ -281,7 +308,8 @@ class PolicySet:
         made.exceptions = Exceptions(())
         made.__dict__.pop("tested", None)
         made.__dict__.pop("sets_labels", None)
-        made.__dict__["_index"] = always_tried(len(some))
+        made.__dict__.pop("of_teams", None)
+        made.__dict__["_index"] = always_tried(sum(not policy.team for policy in some))
         made._matches_of_exceptions = []  # noqa: SLF001
         made._bundles = {}  # noqa: SLF001
         return made
@@ -317,9 +345,10 @@ class PolicySet:
     def matching(self, subject: Subject) -> tuple[int, ...]:
         """Return the positions of the policies that match, in their order."""
         policies = self.policies
-        return tuple(
-            [at for at in self._index.candidates(subject) if policies[at].matches(subject)]
-        )
+        matched = [at for at in self._index.candidates(subject) if policies[at].matches(subject)]
+        if teams := self.of_teams.get(subject.namespace):
+            matched += [at for at in teams if policies[at].matches(subject)]
+        return tuple(matched)
 
     def bundle(
         self,
@@ -346,12 +375,18 @@ class PolicySet:
             return self._folded(positions, requiring, variants, kueue.settings(flavor))
         return bundle
 
-    def turns(self, replicas: int | None) -> set[int]:
+    def turns(self, replicas: int | None, namespace: str) -> set[int]:
         """Return the replica indexes whose replicas policies may treat otherwise than those before.
 
-        By a list of indexes, or a split of so many replicas.
+        By a list of indexes, or a split of so many replicas. Of teams' policies, only those of the
+        namespace count.
         """
-        listed = [at for at in self.tested.get("replica_indexes", ()) if isinstance(at, int)]
+        tested = self.tested
+        if self.of_teams:
+            counted = [policy for policy in self.policies if policy.team in ("", namespace)]
+            exempt = conditions.collect_tested(self._matches_of_exceptions)
+            tested = conditions.merge_tested([*(policy.tested for policy in counted), exempt])
+        listed = [at for at in tested.get("replica_indexes", ()) if isinstance(at, int)]
         shares = (self.policies[at].shares for at in self.varied)
         split = (
             end

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Seconds: a decision takes a fraction of a millisecond, with an API call much more.
 BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0)
 NO_POLICY: Final = ""
+# All teams' policies, whose names are NAMESPACE/NAME.
+TEAMS: Final = "*/*"
 _LOADS: Final = ("loaded", "refused")
 
 
@@ -187,7 +189,13 @@ class Metrics(Exposition):
         return series
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
-        """Count in the counter's series with these values of its labels."""
+        """Count in the counter's series with these values of its labels.
+
+        Teams' policies are counted together: they write as many as they like.
+        """
+        at = _OF_POLICIES.get(name)
+        if at is not None and "/" in labels[at]:
+            labels = (*labels[:at], TEAMS, *labels[at + 1 :])
         self._of(name, *labels).inc(by)
 
     def read_gauge(self, name: str, value: Callable[[], float], *labels: str) -> None:
@@ -197,7 +205,8 @@ class Metrics(Exposition):
     def decided(self, result: str, policies: Collection[str]) -> None:
         """Count one decision for each policy that applied."""
         now = self._clock()
-        for policy in policies or (NO_POLICY,):
+        shared = {TEAMS if "/" in policy else policy: None for policy in policies}
+        for policy in shared or (NO_POLICY,):
             self.count(metric_names.DECISIONS, result, policy)
             if policy != NO_POLICY:
                 self._of(metric_names.POLICY_LAST_MATCH, policy).set(now)
@@ -218,7 +227,7 @@ class Metrics(Exposition):
         self._metrics[metric_names.POLICY_SET].clear()
         self._metrics[metric_names.POLICY_SET].labels(digest).set(1)
         self._of(metric_names.POLICY_SET_LOADED).set(now.timestamp())
-        kept = {*names, NO_POLICY, TOGETHER}
+        kept = {*names, NO_POLICY, TEAMS, TOGETHER}
         for name, *labels in list(self._series):
             gone = name in _OF_POLICIES and labels[_OF_POLICIES[name]] not in kept
             if gone or (name == metric_names.EXCEPTIONS_APPLIED and labels[0] not in exceptions):

@@ -11,6 +11,8 @@ from webhook.cli.output import print_result
 from webhook.cli.short_help import Command
 from webhook.text.documents import as_one
 
+# Read from files; no cluster defines it.
+_TEAM: Final = "namespacedplacementpolicy"
 _KINDS: Final = ("placementpolicy", "capacityclass", "placementexception", "runsource")
 _ALL: Final = "all"
 _RUN: Final = "run"
@@ -29,7 +31,7 @@ _MODULES: Final = {
 @click.argument(
     "kind",
     metavar="[KIND]",
-    type=click.Choice([*_KINDS, _ALL, _RUN, _SCENARIO, _PODS, _CRD], case_sensitive=False),
+    type=click.Choice([*_KINDS, _TEAM, _ALL, _RUN, _SCENARIO, _PODS, _CRD], case_sensitive=False),
     default=_ALL,
     required=False,
 )
@@ -55,7 +57,8 @@ def command(kind: str, document_kind: str | None, output: str | None) -> None:
     \b
     KIND:
       all                 any policy document (the default)
-      placementpolicy, capacityclass, placementexception, runsource, run, scenario
+      placementpolicy, capacityclass, placementexception, runsource, run, scenario,
+      namespacedplacementpolicy
                           documents of this kind
       pods                what explain and preview -o patch print as JSON
       crd                 all CustomResourceDefinitions

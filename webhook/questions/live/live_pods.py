@@ -199,7 +199,7 @@ def _of_today(world: World, pod: Object, stamp: Stamp | None, today: Replicas) -
     What its author wrote need not be guessed then, which is not always possible: a value that both
     wrote is credited to the policy, and without it the policy may reject what it admitted.
     """
-    if stamp is None or stamp.set_hash != world.policies.hash[:HASH_LENGTH]:
+    if stamp is None or stamp.set_hash != world.policies.hash_in(pod.namespace)[:HASH_LENGTH]:
         return None
     if set(_given_up(pod.metadata)) != set(_given_up_now(today)):
         return None

@@ -51,7 +51,7 @@ def _pod(live: LivePod, answers: Answers, focus: Focus) -> Iterator[str]:
     title = "When it was created"
     if live.stamp:
         then = live.stamp.set_hash
-        today = answers.policies.hash[:HASH_LENGTH]
+        today = answers.policies.hash_in(live.pod.namespace)[:HASH_LENGTH]
         same = "same as today" if then == today else "today's set differs"
         title += f" (set {then}, {same})"
     yield from section(title, _stamp_lines(live, unstamped))

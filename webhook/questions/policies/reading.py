@@ -207,7 +207,7 @@ class PolicyMatcher:
             evaluation
             for index, _ in template.sample(
                 lambda: {
-                    *policies.turns(template.count),
+                    *policies.turns(template.count, namespace),
                     *template.indexes_with(policies.tested_labels),
                 }
             )
