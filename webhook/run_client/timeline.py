@@ -151,7 +151,7 @@ def svg(report: Report, now: datetime) -> str:
 def _scale(timeline: Timeline) -> float:
     """Return the pixels of a second."""
     steps = [step for step in _STEPS if step <= timeline.seconds / _PARTS_OF_LIFE]
-    step = steps[-1] if steps else 1
+    step = steps[-1] if steps else timeline.seconds
     return _WIDTH / (-(-timeline.seconds // step) * step)
 
 
