@@ -129,7 +129,9 @@ def test_every_yaml_block_is_valid_and_every_test_in_it_passes(block: Block) -> 
         assert load({"block.yaml": text}).warnings == ()
     elif found == {"CapacityClass"}:
         assert load({"block.yaml": block.text.encode()}).warnings == ()
-    elif found <= {"PlacementPolicy", "CapacityClass", "PlacementException"}:
+    elif found <= {
+        *("PlacementPolicy", "NamespacedPlacementPolicy", "CapacityClass", "PlacementException")
+    }:
         assert load({"block.yaml": block.policies.encode()}).warnings == ()
     elif found == {"PolicyTest"}:
         policies = load({"block.yaml": block.policies.encode()}).policies

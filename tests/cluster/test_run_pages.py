@@ -179,7 +179,7 @@ def test_a_run_for_which_nodes_have_no_room_is_listed(run_space: Space, served: 
         return served.ask("GET", "/cluster").text
 
     eventually("the controller has looked", lambda: "nodes have no room for 1 run" in shown())
-    mentions(shown(), f'href="/runs/{run_space.name}/huge"', "by requests alone at most 0 can")
+    mentions(shown(), f'href="/runs/{run_space.name}/huge"', "at most 0 of 1 replicas can")
 
 
 def test_the_log_of_an_earlier_attempt_is_said_to_be_gone(run_space: Space, served: Page) -> None:

@@ -342,7 +342,8 @@ class Pages:
         try:
             return {"trouble": "", **await self._runs.log(**request.path_params)}
         except FairleadError as error:
-            return {"trouble": str(error), "lines": [], "problems": [], "environment": []}
+            parts = ("lines", "problems", "environment", "earlier", "gone")
+            return {"trouble": str(error), **{part: [] for part in parts}}
 
     async def _overview(self, _request: Request) -> dict[str, Any]:
         await self._current(self._pools)
