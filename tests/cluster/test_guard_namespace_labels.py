@@ -33,14 +33,14 @@ def space(policy_api: ControlPlane, cluster_kubectl: Kubectl, namespace: str) ->
     roles[f"{namespace}-admin"] = f"placementpolicies.{names.GROUP}"
     for role, resources in roles.items():
         space.kubectl("create", "clusterrole", role, verbs, f"--resource={resources}")
-    grants = [(f"{namespace}-owner", OWNER), (f"{namespace}-owner", ADMIN)]
-    for role, user in [*grants, (f"{namespace}-admin", ADMIN)]:
-        given = f"{role}-{user}"
-        space.kubectl(
-            "create", "clusterrolebinding", given, f"--clusterrole={role}", f"--user={user}"
-        )
+    users = {f"{namespace}-owner": (OWNER, ADMIN), f"{namespace}-admin": (ADMIN,)}
+    for role, granted in users.items():
+        given = [f"--user={user}" for user in granted]
+        space.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", *given)
     yield space
     for role in roles:
+        # Other tests have users of these names.
+        space.kubectl("delete", "clusterrolebinding", role)
         space.kubectl("delete", "clusterrole", role)
 
 
