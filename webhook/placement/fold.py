@@ -54,10 +54,11 @@ def fold(
     folding = _Folding()
     # The pod's author chooses how many keys there are; only these can meet a setting.
     restricted = {key for setting in settings for key in setting.node_keys} if ahead else ()
+    ordered = sorted(settings, key=_of_others)
     for part in PARTS:
         if part == "overrides":
             folding.add_with_node([setting for setting in ahead if setting.key in restricted])
-        for setting in sorted(settings, key=_of_others):
+        for setting in ordered:
             if setting.part == part:
                 folding.take(setting)
         if part == "overrides":
