@@ -110,7 +110,16 @@ class Rollout(Strict):
     )
 
 
-class PolicySpec(Strict):
+class BoundedSpec(Strict):
+    """The spec of an object, of which no list is longer than the API server accepts."""
+
+    @classmethod
+    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """No list is longer than the API server accepts."""
+        yield from crowded(dict(given), ())
+
+
+class PolicySpec(BoundedSpec):
     """Which pods a policy matches, and the placement that it gives them."""
 
     model_config = ConfigDict(
@@ -161,7 +170,7 @@ class PolicySpec(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """At least one part must be set, and none may write what Fairlead itself reads."""
-        yield from crowded(dict(given), ())
+        yield from super().cross_check(given)
         if given.get("rollout") and given.get("enforcement") == "Audit":
             yield Problem(
                 ("rollout",),
@@ -265,7 +274,7 @@ class TeamDefaults(Defaults):
     }
 
 
-class TeamPolicySpec(Strict):
+class TeamPolicySpec(BoundedSpec):
     """Which pods of its namespace a team's policy matches, and what it sets by default."""
 
     description: str | None = optional("The purpose of the policy, in a sentence or two.")
@@ -278,11 +287,6 @@ class TeamPolicySpec(Strict):
         "requirements and overrides of PlacementPolicies. They win over defaults of "
         "PlacementPolicies."
     )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """No list is longer than the API server accepts."""
-        yield from crowded(dict(given), ())
 
 
 class NamespacedPlacementPolicy(PolicyObject):
@@ -374,7 +378,7 @@ class Illness(Strict):
             yield Problem(("condition",), what)
 
 
-class CapacityClassSpec(Strict):
+class CapacityClassSpec(BoundedSpec):
     """The nodes of a class: those that match a description, or all outside another class."""
 
     model_config = ConfigDict(
@@ -425,7 +429,7 @@ class CapacityClassSpec(Strict):
     @classmethod
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Check that a class has nodes or complementOf, not both."""
-        yield from crowded(dict(given), ())
+        yield from super().cross_check(given)
         shapes, other = given.get("nodes"), given.get("complementOf")
         if shapes is None and other is None:
             yield Problem((), "needs either nodes or complementOf")
@@ -492,7 +496,7 @@ class ExceptionMetadata(Metadata):
     }
 
 
-class ExceptionSpec(Strict):
+class ExceptionSpec(BoundedSpec):
     """Which policies do not apply to which pods, until when, and why."""
 
     policies: Annotated[list[PolicyName], AfterValidator(_policies)] = Field(
@@ -522,11 +526,6 @@ class ExceptionSpec(Strict):
         description="Why the exception is needed, for people who read it later: what is done, "
         "and by whom."
     )
-
-    @classmethod
-    def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """No list is longer than the API server accepts."""
-        yield from crowded(dict(given), ())
 
 
 class PlacementException(PolicyObject):
