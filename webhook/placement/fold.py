@@ -58,9 +58,8 @@ def fold(
     for part in PARTS:
         if part == "overrides":
             folding.add_with_node([setting for setting in ahead if setting.key in restricted])
-        for setting in ordered:
-            if setting.part == part:
-                folding.take(setting)
+        for setting in [setting for setting in ordered if setting.part == part]:
+            folding.take(setting)
         if part == "overrides":
             folding.withdraw()
     return folding.bundle(tuple(policies), tuple(settings))
