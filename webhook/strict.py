@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -36,6 +36,8 @@ OWN_ERROR = "fairlead"
 UNKNOWN_FIELD = "fairlead_unknown_field"
 # The `type` of a word that is none of a closed list, where no Literal says so.
 UNKNOWN_WORD = "fairlead_unknown_word"
+# What stands for a value of a wrong type where rules between fields are judged.
+WRONG: Final = object()
 # The types of errors about what another version may know: fields, and words of closed lists.
 NOT_KNOWN = (UNKNOWN_FIELD, UNKNOWN_WORD, "literal_error")
 
@@ -160,8 +162,8 @@ class Strict(BaseModel):
     def cross_check(cls, given: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003 for heirs
         """Yield what is wrong between the fields `given`, raw and by their outer names.
 
-        A field that is wrong by itself is in there too, with the value that it came with: a rule
-        compares with the values that it knows, and ignores others.
+        A value that is wrong by itself is there as `WRONG`, which has no type that a rule knows and
+        equals nothing: a rule compares with the values that it knows, and ignores others.
         """
         yield from ()
 
@@ -191,20 +193,25 @@ class Strict(BaseModel):
             for key, message in cls.refused.items()
             if given.get(key) is not None
         ]
-        errors += [
-            InitErrorDetails(
-                type=own_error(problem.message, problem.kind), loc=problem.at, input=given
-            )
-            for problem in cls.cross_check(given)
-        ]
-        model = None
+        model, wrong = None, list[InitErrorDetails]()
         try:
             accepted = {key: data[key] for key in data if outer.get(key, key) not in cls.refused}
             model = handler(accepted)
         except ValidationError as error:
-            errors += [
+            wrong = [
                 cls._describe_unknown_field(_bare(line)) for line in error.errors(include_url=False)
             ]
+        readable = given
+        for line in wrong:
+            if isinstance(line["type"], str):  # by pydantic: the value's type is not the field's
+                readable = _with_wrong_value(readable, line.get("loc", ()))
+        errors += [
+            InitErrorDetails(
+                type=own_error(problem.message, problem.kind), loc=problem.at, input=given
+            )
+            for problem in cls.cross_check(readable)
+        ]
+        errors += wrong
         if errors or model is None:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return model
@@ -232,6 +239,18 @@ class Strict(BaseModel):
         for name in cls.refused:
             properties.pop(name, None)
         return schema
+
+
+def _with_wrong_value(value: Any, path: tuple[int | str, ...]) -> Any:
+    """Return the value with `WRONG` at the path, if there is something."""
+    if not path:
+        return WRONG
+    step = path[0]
+    if isinstance(value, dict) and step in value:
+        return {**value, step: _with_wrong_value(value[step], path[1:])}
+    if isinstance(value, list) and isinstance(step, int) and step < len(value):
+        return [*value[:step], _with_wrong_value(value[step], path[1:]), *value[step + 1 :]]
+    return value
 
 
 def _bare(line: ErrorDetails) -> InitErrorDetails:

@@ -8,13 +8,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fast_yaml import load_yaml
+from tests.fast_yaml import load_all_yaml, load_yaml
+from tests.policy.examples import EVERYTHING, changed, places
+from tests.run.whole_runs import ALL
 from tests.wording import Wording, mentions
 from webhook.errors import InvalidDocuments
 from webhook.policy.model import PlacementPolicy
 from webhook.policy.policy_documents import PolicyDocument, parse
 from webhook.policy.reader import MAX_BYTES, Documents
 from webhook.policy.yaml_text import MAX_DEPTH
+from webhook.run.run_documents import read_runs
 
 HEAD = "apiVersion: fairlead.dev/v1alpha1\nkind: PlacementPolicy\nmetadata: {name: p}\nspec:\n"
 GOOD = HEAD + "  overrides: {nodeSelector: {a: b}}\n"
@@ -325,3 +328,16 @@ def test_the_order_of_files_changes_nothing(order: list[str]) -> None:
     }
 
     assert parse({name: contents[name] for name in order}) == parse(contents)
+
+
+@pytest.mark.parametrize(
+    "whole", [*load_all_yaml(EVERYTHING), *ALL], ids=lambda whole: whole["metadata"]["name"]
+)
+def test_a_mapping_or_a_list_in_any_place_makes_no_rule_fail(whole: dict[str, Any]) -> None:
+    """A rule between fields meets no value of a type that the field beside it cannot have."""
+    values: list[Any] = [{"a": "b"}, [{}]]
+    for path in places(whole):
+        for value in values:
+            text = json.dumps(changed(whole, path, value)).encode()
+
+            (read_runs if whole["kind"] == "Run" else parse)({"x.json": text})
